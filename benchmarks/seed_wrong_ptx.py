@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
-"""Seeds mistakes in the PTX of CUDA kernels, one at a time, and asks the emulator to find them.
+"""Seeds mistakes in the PTX of CUDA kernels, one at a time, and counts those that are found.
 
     benchmarks/seed_wrong_ptx.py [--per-kernel 3] [--seed 0] [--only KERNEL] [--json FILE]
 
 The kernels are those of tests/emulator/ptx (cuda_*.cu), compiled by nvcc at -O3. A mistake changes
-one line. Each wrong kernel runs as its test runs it, with the check for races. Then
+one line. Each wrong kernel runs as in its test, with the check for races. It has one of three
+outcomes:
 
 - a finding names its kind and line, or
 - no finding does, but the result is wrong (a test that compares values sees it), or
 - neither: it is unnoticed, or equivalent to the right kernel in this launch.
 
-Two kinds of evidence say that a wrong kernel is equivalent. A probe, a trap in place of the line or
-of the guard that was dropped, shows that no thread of this launch gets there. All others were read
-by hand. Their reasons stand in `seed_wrong_ptx_equivalent.json`, by kernel, mistake and
-instruction.
+Two kinds of evidence say that a wrong kernel is equivalent. A probe is a trap in place of the
+changed line, or of the dropped guard. It shows that no thread of this launch reaches the line. All
+others were examined by hand. The reasons are in `seed_wrong_ptx_equivalent.json`, by kernel,
+mistake and instruction.
 
 Exit codes: 0 at least 95 % of those that are not equivalent are found or noticed, 1 fewer are.
 """
@@ -57,7 +58,7 @@ _FILES = {
 EQUIVALENT = Path(__file__).with_name("seed_wrong_ptx_equivalent.json")
 FINDING, VALUE, UNNOTICED, SAME = "finding", "value", "unnoticed", "equivalent"
 _SHARE = 0.95
-_BEFORE = 9  # lines before a line that a mistake looks at
+_BEFORE = 9  # the number of lines before a line on which a mistake may depend
 
 
 @dataclass(frozen=True)
@@ -65,10 +66,11 @@ class SeededMistake:
     """A way to make a line of PTX wrong.
 
     Attributes:
-        name: what the mistake is.
-        wrong: takes a line, and some lines before it; returns the wrong line, or None if the
-            mistake does not fit.
-        probe: likewise, returns a line that traps where the mistake would matter; None: no such.
+        name: a description of the mistake.
+        wrong: the function of a line and some lines before it that returns the wrong line, or None
+            if the mistake does not fit.
+        probe: the function of a line that returns a line with a trap, which runs where the mistake
+            matters. None: only a trap in place of the line is tried.
     """
 
     name: str
@@ -78,12 +80,12 @@ class SeededMistake:
 
 @dataclass(frozen=True)
 class SeededOutcome:
-    """What was found of one wrong kernel.
+    """The outcome of one wrong kernel.
 
     Attributes:
         found: FINDING, VALUE, UNNOTICED or SAME.
-        kinds: of the findings.
-        why: of an equivalent one, the reason.
+        kinds: the kinds of the findings.
+        why: the reason why an equivalent kernel is equivalent.
     """
 
     kernel: str
@@ -243,7 +245,7 @@ class SeededKernel:
     def __init__(self, text: str, case: Case) -> None:
         self.case = case
         self._lines = only(text, case.name)
-        # What waits forever, does so for much longer than the right kernel runs.
+        # A kernel that runs much longer than the correct kernel is taken to wait forever.
         steps = max(20 * self._run(self._lines)[0].steps, 20_000)
         self._limits = Limits(steps=steps, seconds=60)
 
@@ -333,7 +335,7 @@ class SeededKernel:
 def outcomes(
     names: Iterable[str], per_kernel: int, seed: int, texts: dict[str, str], processes: int = 1
 ) -> Iterator[SeededOutcome]:
-    """Yield what is found of mistakes in some kernels; all kernels if `names` is empty.
+    """Yield the outcomes of mistakes in some kernels; in all kernels if `names` is empty.
 
     Args:
         names: of the kernels.
@@ -359,7 +361,7 @@ def outcomes(
 
 
 def _of_kernel(asked: tuple[str, str, str, int, int]) -> list[SeededOutcome]:
-    """Return what is found of the mistakes in one kernel."""
+    """Return the outcomes of the mistakes in one kernel."""
     text, file, name, per_kernel, seed = asked
     case = next(case for case in _FILES[file][1] if case.name == name)
     rng = np.random.default_rng([seed, *name.encode()])

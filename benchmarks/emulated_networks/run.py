@@ -6,16 +6,16 @@
     python -m benchmarks.emulated_networks.run --arch gfx942 --arch gfx1100 --json FILE    # all
     python -m benchmarks.emulated_networks.run --table FILE     # these rows, in Markdown
 
-The networks are the light models of the package `onnx` with seeded weights, batch 1. Each is
-compiled once, with multiply-adds fused, and runs unchecked, with the usual checks, and on request
-with all hazards. A finding ends the row, but not the benchmark. Then each node is compared within
-derived bounds with ONNX Runtime, on what ONNX Runtime read. On AMD GPUs one more run, which is
-interpreted, counts instructions.
+The networks are the light models of the package `onnx` with seeded weights, batch 1. Each network
+is compiled once, with multiply-adds fused. It runs unchecked, with the usual checks, and with
+`--hazards` also with the checks for all hazards. A finding ends the row, but not the benchmark.
+Then each node is compared within derived bounds with ONNX Runtime, on the inputs that ONNX Runtime
+had. On AMD GPUs, an additional interpreted run counts instructions.
 
-CPU seconds are those of this process and of the tools that it starts, so that other load on the
-machine hardly matters. Each run begins with a new device: it decodes the kernels, and translates
-their hot code, anew. Only files in the cache are kept: machine code of kernels, its disassembly,
-and translated code. Set REFCOMP_CACHE_DIR to an empty folder to measure without them.
+CPU seconds are those of this process and of the tools that it starts. So other load on the machine
+hardly matters. Each run begins with a new device, which decodes the kernels and translates their
+hot code again. Only the cache is kept: machine code of kernels, its disassembly, and translated
+code. Set REFCOMP_CACHE_DIR to an empty folder to measure without them.
 
 The exit code is 1 if a node leaves its bound, a kernel has a finding or cannot be compiled, and 2
 for wrong arguments.
@@ -59,22 +59,22 @@ _LAYERS = ("conv", "gemm", "matmul", "dense")
 
 @dataclass(frozen=True, slots=True)
 class NetworkRow:
-    """The findings about one network on one GPU."""
+    """The results of one network on one GPU."""
 
     network: str
     arch: str
-    compile_cpu_s: float  # 0 or so if the code was in the cache
+    compile_cpu_s: float  # about 0 if the code was in the cache
     unchecked_cpu_s: float
     checked_cpu_s: float
-    hazards_cpu_s: float | None  # None if hazards were not looked for
-    # Multiply-adds among the vector instructions, from 0 to 1; None for PTX.
+    hazards_cpu_s: float | None  # None: not run with the checks for all hazards
+    # The share of multiply-adds among the vector instructions, from 0 to 1; None for PTX.
     useful: float | None
-    useful_of_layers: float | None  # the same of convolutions and products only
+    useful_of_layers: float | None  # the same share in convolutions and products only
     estimate_s: float | None  # the least time by an estimate for `card`; None without a card
     card: str
-    error: float  # the largest error of a node by its derived bound; above 1, the node is wrong
-    nodes: int  # that were compared
-    wrong: tuple[str, ...]  # nodes that leave their bounds
+    error: float  # the largest error of a node, divided by its derived bound; wrong above 1
+    nodes: int  # the number of nodes that were compared
+    wrong: tuple[str, ...]  # nodes that exceed their bounds
 
     def __str__(self) -> str:
         hazards = "" if self.hazards_cpu_s is None else f", {self.hazards_cpu_s:.1f} with hazards"

@@ -4,9 +4,9 @@
     python -m benchmarks.emulator.lane_rates --rounds 31 --json FILE
 
 The kernels are the product of matrices of `benchmarks.emulator.kernels`, for gfx942 and as PTX by
-both targets that make it. Hot code is translated before anything is timed. Seconds are those of the
-processor, since one thread runs and never waits. The result of each kernel is compared with numpy's
-first. The exit code is 1 if a median of PTX is above 1.5 times that of gfx942.
+both targets that make it. Hot code is translated before the timed runs. Times are processor times,
+since one thread runs and never waits. The result of each kernel is compared with numpy's first. The
+exit code is 1 if a median of PTX is above 1.5 times that of gfx942.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ARCH = "gfx942"
 TARGETS = ("nvptx -code=ptx", "cuda -code=ptx")
 MAX_RATIO = 1.5
 _SIZES = ((128, 1), (256, 4))  # rows of a matrix, elements of a thread in each direction
-_LEAST_S = 0.02  # of a turn, much longer than a tick of the clock
+_LEAST_S = 0.02  # the least time of a turn, in seconds: much longer than a tick of the clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +37,11 @@ class LaneRate:
     """The time of a lane instruction of one kernel on one emulated GPU.
 
     Attributes:
-        case: the kernel, and whether bits that nothing wrote are looked for.
+        case: the name of the kernel, with a note if undefined bits are checked.
         target: the target that made the code.
-        lane_instructions: of a run.
-        ns: processor time of a lane instruction, the median of all rounds.
-        ratio: of `ns` by that of gfx942.
+        lane_instructions: the number of lane instructions of a run.
+        ns: the processor time of a lane instruction in ns, the median of all rounds.
+        ratio: `ns` divided by that of gfx942.
     """
 
     case: str

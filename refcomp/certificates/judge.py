@@ -1,11 +1,11 @@
 """The comparison of one program with its specification, in two algebras, for one set of sizes.
 
-On elements of a prime field (`refcomp.oracle.exact.field`), and on integers modulo 2^w, a program
-must agree with the tensor expressions to the bit: no order of addition excuses a difference. On
-floats it must keep within the error bound of each element (`refcomp.oracle.floats.error_bounds`),
-or have the very bits of another program. No program may break a rule of the interpreter: range,
-race, initialisation. Called functions are replaced by stand-ins (`refcomp.oracle.exact.stand_ins`),
-so the verdict holds whatever they do.
+On elements of a prime field (`refcomp.oracle.exact.field`), and on integers modulo 2^w, addition is
+associative. So a program must agree with the tensor expressions to the bit. On floats it must keep
+within the error bound of each element (`refcomp.oracle.floats.error_bounds`), or have the very bits
+of another program. No program may break a rule of the interpreter: range, race, initialisation.
+Called functions are replaced by stand-ins (`refcomp.oracle.exact.stand_ins`), so the verdict holds
+whatever they do.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The search for the step of a schedule or of the pipeline that changed a result.
 
 The first and the last program are compared with the specification, which takes three runs of the
-interpreter. Only if they differ, or if every step is asked for, each prefix of the recorded
-primitives is lowered and compared, and the program after each pass.
+interpreter. If they differ, or if every step is requested, more programs are compared: each prefix
+of the recorded primitives, lowered, and the program after each pass.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ class Search:
                 prefix = replay(self.schedule.outputs, steps[:count])
                 first, *_ = versions(self.lower_again(prefix), self.kind)
             except (UserError, Unsupported):
-                # A schedule may be illegal until its next steps are taken: by a rule of lowering,
-                # or by one of a pass, such as that kernels do not share local memory.
+                # A schedule may be illegal until its next steps are taken. A rule of lowering may
+                # refuse it, or a rule of a pass: for example, kernels cannot share local memory.
                 continue
             func = first.program
             assert isinstance(func, PrimFunc)

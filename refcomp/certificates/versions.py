@@ -23,9 +23,9 @@ from refcomp.ir.func import PrimFunc, Program
 from refcomp.oracle.exact.stand_ins import with_stand_ins
 
 _ORDERING = ("inject_virtual_threads", "inject_double_buffers", "insert_barriers")
-# These may round differently, within the bounds of what they replace.
+# Passes whose result may round differently, within the error bounds of the replaced expressions.
 _ROUNDING = ("fuse_multiply_add", "lower_intrinsics", "expand_vector_maths")
-# After these a program looks at the bits of floats, which field elements do not have.
+# After these passes a program uses the bits of floats, which field elements do not have.
 _BITS = ("lower_intrinsics", "lower_bfloat16", "expand_vector_maths")
 
 
@@ -33,11 +33,11 @@ _BITS = ("lower_intrinsics", "lower_bfloat16", "expand_vector_maths")
 class Version:
     """The program after one step of the pipeline."""
 
-    name: str  # of the step
+    name: str  # the name of the step
     made: FuncOrProgram
-    rest: tuple[PipelineStep, ...] = ()  # the steps that follow
-    rounds: bool = False  # it may round differently from the version before
-    is_exact: bool = True  # it has a meaning on field elements, too
+    rest: tuple[PipelineStep, ...] = ()  # the following steps
+    rounds: bool = False  # True if it may round differently from the version before
+    is_exact: bool = True  # True if it also has a meaning on field elements
 
     @cached_property
     def program(self) -> PrimFunc | Program:

@@ -10,7 +10,7 @@ meaning is left out. Its AttributeError says what to write instead.
 - functions.py: other functions of this kind
 - options.py: `build_config`
 - methods.py: classic attributes, which are added to refcomp's classes
-- programs.py: programs that are refused, and tutorials
+- programs.py: programs that differ or are refused, and tutorials
 - page.py: the page MIGRATION.md
 
 Example::

@@ -1,4 +1,4 @@
-"""Namespaces of aliases: `classic.nd`, `classic.topi.nn` and the others, made from the table.
+"""Namespaces of aliases, such as `classic.nd` and `classic.topi.nn`, made from the table.
 
 An absent name raises an error that says what to write instead, both as an attribute and where it is
 imported.
@@ -61,7 +61,7 @@ class AbsentNames(MetaPathFinder):
 
 
 def make_namespaces() -> dict[str, Namespace]:
-    """Enter a module for each prefix of a classic name, and return those at the top, by name.
+    """Register a module for each prefix of a classic name. Return the modules at the top, by name.
 
     Python then imports them, too: `from refcomp.classic.contrib import graph_runtime`.
     """
@@ -104,7 +104,7 @@ def _prefixes(place: str) -> list[str]:
 
 
 def look_up(module: str, name: str) -> Any:
-    """Return what a name of a namespace means.
+    """Return the object of a name in a namespace.
 
     Raises:
         AttributeError: there is no such alias. The message says what to write instead.

@@ -21,9 +21,9 @@ class ClassicOption:
     """An option of `tvm.build_config` that `refcomp.build_options` does not have.
 
     Attributes:
-        accepted: the values that ask for what refcomp does anyway. None if all values are accepted,
-            because no result depends on them.
-        remedy: what to write instead of another value.
+        accepted: the values for the behaviour that refcomp has in any case. None: all values are
+            accepted, because no result depends on them.
+        remedy: the advice for all other values.
     """
 
     accepted: tuple[object, ...] | None
@@ -93,8 +93,8 @@ OPTIONS = {
 def build_config(**changes: object) -> Iterator[BuildOptions]:
     """Change options for the builds in the `with` block, by their classic names.
 
-    A value that asks for what refcomp does anyway is accepted and changes nothing. Classic defaults
-    are such values.
+    A value for the behaviour that refcomp has in any case is accepted and changes nothing. Classic
+    defaults are such values.
 
     Args:
         **changes: classic options, and options of `refcomp.build_options`. The classic
@@ -106,8 +106,8 @@ def build_config(**changes: object) -> Iterator[BuildOptions]:
         The options in force.
 
     Raises:
-        UserError: an option is unknown, or its value asks for what refcomp does not do. The message
-            says what to write instead.
+        UserError: an option is unknown, or its value is for behaviour that refcomp does not have.
+            The message says what to write instead.
 
     Example::
 

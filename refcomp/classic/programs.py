@@ -1,4 +1,4 @@
-"""The programs of MIGRATION.md: what differs, what refcomp refuses, and tutorials in both systems.
+"""The programs of MIGRATION.md: differences, refusals, and tutorials in both systems.
 
 differences.toml, refusals.toml and tutorials.toml hold them. Tests run each program.
 """
@@ -17,11 +17,11 @@ _FOLDER = Path(__file__).parent
 
 @record
 class ChangedMeaning:
-    """A name that means something else than in the classic system.
+    """A name whose meaning differs from the classic system.
 
     Attributes:
-        text: what is different.
-        program: Python with `rc` and `np` that shows it.
+        text: a description of the difference.
+        program: Python with `rc` and `np` that shows the difference.
     """
 
     text: str
@@ -56,7 +56,7 @@ class TutorialStep:
     """A part of a tutorial.
 
     Attributes:
-        text: what the part does, and what differs.
+        text: a description of the part, and of the differences.
         classic: this part of the classic program.
         refcomp: this part of the program for refcomp.
     """
@@ -72,7 +72,7 @@ class Tutorial:
 
     Attributes:
         title: a heading.
-        text: what the program shows.
+        text: a description of the program.
         marks: the tools that its programs need, as pytest marks of refcomp's tests.
         steps: the parts of both programs, in order.
     """
@@ -95,7 +95,7 @@ class Tutorial:
 
 @cache
 def read_differences() -> tuple[ChangedMeaning, ...]:
-    """Return the names that mean something else."""
+    """Return the names whose meaning differs."""
     return tuple(
         ChangedMeaning(**fields) for fields in _read("differences")["difference"]
     )

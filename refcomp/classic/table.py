@@ -1,4 +1,4 @@
-"""The table of classic names: what refcomp calls each, or what to write instead.
+"""The table of classic names: the name of the same thing in refcomp, or what to write instead.
 
 The files in `names/` hold the table. Each file is an area, such as schedules:
 
@@ -73,10 +73,10 @@ class ClassicName:
     Attributes:
         name: the full classic name, such as `tvm.nd.array` or `topi.nn.relu`.
         target: the name below `refcomp`, such as `nd.array`; empty if refcomp has no such thing.
-        note: how `target` differs, or what to write instead; empty if both mean the same.
+        note: the difference of `target`, or what to write instead; empty if both mean the same.
         is_method: True for a method or attribute of a class, which needs no alias.
         is_translated: True if `target` is a function that takes the classic arguments. `note` then
-            says what to write in refcomp. It is empty if refcomp has the same name.
+            says what to write in refcomp, unless refcomp has the same name.
     """
 
     name: str
@@ -179,7 +179,7 @@ def entry_at(place: str) -> ClassicName | None:
 
 
 def resolve(target: str) -> Any:
-    """Return what a name below `refcomp` means, such as `nd.array` or `ir.expr.Var`."""
+    """Return the object of a name below `refcomp`, such as `nd.array` or `ir.expr.Var`."""
     found: Any = import_module("refcomp")
     for part in target.split("."):
         if not hasattr(found, part):

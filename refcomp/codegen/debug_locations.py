@@ -5,8 +5,8 @@ IR, and the origins of the loop IR's lines. It takes CUDA C++ of `refcomp.codege
 too.
 
 `add_debug_locations` needs LLVM IR as `refcomp.codegen.amdgpu.module` and
-`refcomp.codegen.nvptx.module` print it: instructions are indented, labels are not, and functions
-begin in lines of their own that come from "func NAME". Ensures: each line keeps its number, and
+`refcomp.codegen.nvptx.module` print it. Instructions are indented, labels are not. A function
+begins in a line of its own, whose origin is "func NAME". Ensures: each line keeps its number, and
 computes the same.
 """
 

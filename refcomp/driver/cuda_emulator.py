@@ -1,6 +1,7 @@
 """Emulated NVIDIA GPUs as devices, by `cuda_emulator` or the environment variable REFCOMP_CUDA.
 
-They run PTX, which the targets `cuda` and `nvptx` make with `-code=ptx`. They refuse machine code.
+The devices run PTX, which the targets `cuda` and `nvptx` make with `-code=ptx`. They refuse machine
+code.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def cuda_emulator(
     max_seconds: float | None = None,
     profile: Profile | None = None,
 ) -> Device:
-    """Return an emulated NVIDIA GPU, which runs PTX and is a kind of device of its own.
+    """Return an emulated NVIDIA GPU, which runs PTX. It has a kind of device of its own.
 
     The targets `cuda` and `nvptx` make PTX with the option `-code=ptx`. Machine code is refused,
     because its form is not published. A launch raises a UserError if it finds one of these errors:
@@ -59,9 +60,9 @@ def cuda_emulator(
         arch: the GPU, as nvcc spells it, such as `"sm_90"`.
         hazards: True to check for data races, too.
         is_watched: False to skip the checks for undefined bits.
-        is_translated: False to interpret all kernels. By default hot ones are translated to code of
-            this host, unless they are counted or checked for data races. Results and findings are
-            the same.
+        is_translated: False to interpret all kernels. By default, hot kernels are translated to
+            code of this host, unless they are counted or checked for data races. Results and
+            findings are the same.
         max_steps: instructions, summed over the warps, after which a launch is stopped if no thread
             has ended. Default 2 * 10**9.
         max_seconds: seconds after which such a launch is stopped. Default 600.

@@ -202,7 +202,7 @@ def rocm_emulator(
     profile: Profile | None = None,
     observers: Sequence[Observer] = (),
 ) -> Device:
-    """Return an emulated AMD GPU, which is a kind of device of its own.
+    """Return an emulated AMD GPU. It has a kind of device of its own.
 
     A launch that is stopped raises a UserError that lists where the waves are.
 
@@ -212,8 +212,8 @@ def rocm_emulator(
             (`refcomp.emulator.observers.hazards.HAZARDS`).
         is_watched: False to skip the checks for undefined bits. They take up to a third of the
             time.
-        is_translated: False to interpret all instructions. By default hot ones are translated to
-            code of this host, unless they are observed: results are the same, several times sooner.
+        is_translated: False to interpret all instructions. By default, hot code is translated to
+            code of this host, unless it is observed. Results are the same, several times sooner.
         max_steps: instructions, summed over the waves, after which a launch is stopped if no wave
             has ended. Default 2 * 10**9.
         max_seconds: seconds after which such a launch is stopped. Default 600.

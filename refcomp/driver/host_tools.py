@@ -1,7 +1,7 @@
 """The tools by which emulated GPUs translate hot code to code of this host.
 
-The text of a translation is compiled like that of any module for this host, through the cache, so
-that a later process only loads it. The tools run in a thread, beside the interpreter.
+The text of a translation is compiled through the cache, like any module for this host. So a later
+process only loads it. The tools run in a thread, beside the interpreter.
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
 It shows how many functions have passed the pipeline, and how many parts the tools have compiled. It
 disappears when the build ends, also by an exception. REFCOMP_PROGRESS=0 turns it off.
 
-Ensures: nothing is printed if stderr is not a terminal, in other threads than the main one, in
-forked processes, and in builds inside of others. rich is imported only if a bar is shown.
+Ensures that nothing is printed if stderr is not a terminal. Nothing is printed either in other
+threads than the main one, in forked processes, and in nested builds. rich is imported only if a bar
+is shown.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Operators of topi that take the classic arguments, in order or by name.
 
 Each function calls an operator of `refcomp.topi`, which its docstring names. The manual page of
-that operator says what is computed.
+that operator defines the result.
 
 - arguments.py converts sizes, padding and numbers
 - arrays.py has operators that move, reduce and combine elements
-- networks.py and convolutions.py have those of `topi.nn`
-- vision.py has those of `topi.vision` and `topi.image`
-- tags.py, schedules.py and indices.py have those of `topi.tag`, `topi.generic` and `topi.util`
-- references.py has those of `topi.testing`
+- networks.py and convolutions.py have operators of `topi.nn`
+- vision.py has operators of `topi.vision` and `topi.image`
+- tags.py, schedules.py and indices.py have names of `topi.tag`, `topi.generic` and `topi.util`
+- references.py has names of `topi.testing`
 
 Example::
 

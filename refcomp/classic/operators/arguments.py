@@ -48,7 +48,7 @@ def get_const_int(expr: SupportsInt) -> int:
 
 
 def pair_of(value: Sizes, what: str) -> tuple[int, int]:
-    """Return two numbers, down and across: one number stands for both.
+    """Return two numbers, for height and width. A single number stands for both.
 
     Raises:
         UserError: there are not one or two numbers.
@@ -114,7 +114,7 @@ def tensor_of(operand: Operand, like: Operand) -> Tensor:
 
 
 def chosen(word: str, choices: dict[str, _Choice], what: str) -> _Choice:
-    """Return what a word stands for.
+    """Return the choice that a word names.
 
     Raises:
         UserError: the word is unknown.

@@ -53,7 +53,7 @@ Axes = int | Sequence[int] | None
 def _binary(
     operator: Callable[[Tensor, Tensor], Tensor],
 ) -> Callable[[Operand, Operand], Tensor]:
-    """Return an operator that takes numbers and expressions for tensors."""
+    """Return an operator that also takes numbers and expressions in place of tensors."""
 
     @wraps(operator)
     def combine(lhs: Operand, rhs: Operand) -> Tensor:
@@ -405,8 +405,8 @@ def tensordot(
     Args:
         a: a tensor.
         b: a tensor.
-        axes: how many of the last axes of `a` are paired with the first axes of `b`; or the paired
-            axes: one of `a` and one of `b`, or a list of each.
+        axes: the number of last axes of `a` that are paired with the first axes of `b`; or the
+            paired axes: one of `a` and one of `b`, or a list of each.
     """
     if isinstance(axes, int):
         rank = len(a.shape)

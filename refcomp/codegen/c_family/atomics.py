@@ -1,8 +1,8 @@
 """Print atomic updates as C: by functions of the dialect, else by compare-exchange.
 
 The table `atomic` names the functions, for integers by their width and for floats by their dtype.
-Refuses, with Unsupported, elements of 8 and 16 bits if the dialect cannot exchange parts of a word,
-and elements of 64 bits if the device cannot update them.
+Refuses, with Unsupported, elements of 8 and 16 bits if the dialect cannot exchange parts of a word.
+Likewise, it refuses elements of 64 bits if the device cannot update them.
 """
 
 from __future__ import annotations

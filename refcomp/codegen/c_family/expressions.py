@@ -416,5 +416,5 @@ EXPRESSIONS: ExpressionPrinters = {
 # Signed overflow is undefined in C, and clang exploits that; in the loop IR it wraps. Sums,
 # differences and products are the same modulo 2^bits in the unsigned type. So a whole tree of them
 # is printed in the unsigned type, and converted back once, at its root. C converts an operand to
-# unsigned by itself if the other operand is unsigned: `i * 64ul + j` has one conversion less than
-# it seems. A subscript of 64 bits is not converted back: it is never negative.
+# unsigned by itself if the other operand is unsigned. So `i * 64ul + j` needs no conversion of j. A
+# subscript of 64 bits is not converted back: it is never negative.

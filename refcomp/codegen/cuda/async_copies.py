@@ -7,9 +7,9 @@
     }
 
 A thread waits for its own copies before each barrier of a kernel that has any. **Invariant**: from
-the beginning of a copy to the next barrier, its thread neither reads nor writes the elements that
-it copies, and nobody writes the source. Other threads cannot touch the elements before they passed
-a barrier after the copy, since kernels have no data races. So such a copy has the meaning of a load
+the beginning of a copy to the next barrier, its thread neither reads nor writes the copied
+elements. No thread writes the source. Other threads cannot touch the elements before they passed a
+barrier after the copy, since kernels have no data races. So such a copy has the meaning of a load
 and a store.
 
 The invariant is proved by following the statements of a kernel with the copies that may not have

@@ -1,13 +1,14 @@
 """Print kernels of the loop IR, at the device level, as one file of CUDA C++17.
 
-Needs that the passes of a CUDA target ran: vectors of 2, 4, 8 or 16 lanes, no bfloat16, and
-intrinsics that the table `maths` has. An operation on f16 is an instruction that rounds once and is
+Requires functions after the passes of a CUDA target: vectors have 2, 4, 8 or 16 lanes, bfloat16 is
+lowered, and the table `maths` has each intrinsic. An operation on f16 is an instruction that rounds
+once and is
 never contracted, where the GPU has one. Quotients and roots are computed in f32: Note [f16 in f32]
 of `c_family/half.py`.
 
 Kernels are as `c_family/kernels.py` says. Shared buffers whose size is not constant lie in the
 launch's dynamic shared memory. For each of them, in order of allocation, the kernel has one more
-parameter behind its own: the byte at which the buffer begins, an unsigned integer of 64 bits.
+parameter after its own. It is the byte offset of the buffer, an unsigned integer of 64 bits.
 
 Results are right if the file is compiled without contraction (`-fmad=false`), and with IEEE
 divisions and square roots (nvcc's default).

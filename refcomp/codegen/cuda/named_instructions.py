@@ -3,8 +3,8 @@
 Each instruction is a function before the kernels, which takes registers of 32 bits. A call packs
 its operands into them. A matrix load takes the place of its row in shared memory instead.
 
-Refuses, with Unsupported, an instruction that the GPU does not have, and a matrix load whose row
-does not lie in shared memory at a multiple of 16 bytes.
+Refuses, with Unsupported, an instruction that the GPU does not have. Likewise, it refuses a matrix
+load whose rows are not in shared memory at multiples of 16 bytes.
 """
 
 from __future__ import annotations

@@ -131,8 +131,8 @@ def place_of(out: LlvmFunction, buffer: Buffer, index: Expr, lanes: int) -> Acce
 def _alignment(out: LlvmFunction, buffer: Buffer, index: Expr) -> int:
     """Return the known alignment of a vector's address, in bytes.
 
-    It is that of an element, unless the buffer is known to begin at a multiple of more: shared and
-    private arrays of a kernel, and arguments that `align_arguments` aligned.
+    It is the alignment of an element, unless the buffer has a greater known alignment. Such buffers
+    are shared and private arrays of a kernel, and arguments that `align_arguments` aligned.
     """
     size = buffer.dtype.bytes
     if not out.module.gpu:

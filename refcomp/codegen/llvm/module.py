@@ -1,8 +1,8 @@
 """Print functions of the loop IR, at the host level, as one file of LLVM IR.
 
-Requires functions that went through the passes of a host target. All their loops are serial,
-parallel regions are outlined, bfloat16 is gone, and LLVM or libm has each intrinsic.
-Ensures a text that LLVM 15 to 19 read. Refuses two functions of one name.
+Requires functions after the passes of a host target: all loops are serial, parallel regions are
+outlined, bfloat16 is lowered, and LLVM or libm has each intrinsic.
+Ensures a text that LLVM 15 to 19 read. Refuses two functions of the same name.
 
 The functions have the ABI of host code: `i32 name(pointers and scalars, i64 for each symbol, i32
 num_threads)`. They return 0 on success, and 1 if memory is lacking.

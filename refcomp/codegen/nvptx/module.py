@@ -6,8 +6,8 @@ that mean something in PTX or libdevice, and unknown names of architectures.
 
 A kernel takes its parameters in order: pointers of 8 bytes, scalars of their size, a bool as one
 byte, an f16 as two. Shared buffers without a constant size lie in the dynamic shared memory. For
-each of them, in order of allocation, the kernel has one more parameter behind its own: the byte at
-which the buffer begins, an unsigned integer of 64 bits.
+each of them, in order of allocation, the kernel has one more parameter after its own. It is the
+byte offset of the buffer, an unsigned integer of 64 bits.
 
 Results are right if the code is made without contraction, and with IEEE divisions and square roots:
 `toolchains/nvptx.toml` has the options of llc.

@@ -4,8 +4,8 @@ LLVM has an intrinsic for each, except dot products, which are inline assembly. 
 registers of 32 bits: f32, i32, or two f16 or i32 with the bits of several elements. The result is a
 vector, of which a call may want one element only.
 
-Refuses, with Unsupported, an instruction that the GPU does not have, and a matrix load whose row
-does not lie in shared memory at a multiple of 16 bytes.
+Refuses, with Unsupported, an instruction that the GPU does not have. Likewise, it refuses a matrix
+load whose rows are not in shared memory at multiples of 16 bytes.
 """
 
 from __future__ import annotations

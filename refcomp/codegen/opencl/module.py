@@ -1,8 +1,8 @@
 """Print kernels of the loop IR, at the device level, as one file of OpenCL C 1.2.
 
-Needs that the passes of an OpenCL target ran: vectors of 2, 4, 8 or 16 lanes, no bfloat16, and
-intrinsics that the table `maths` has. Refuses dtypes and operations that need an extension which
-the device does not offer.
+Requires functions after the passes of an OpenCL target: vectors have 2, 4, 8 or 16 lanes, bfloat16
+is lowered, and the table `maths` has each intrinsic. Refuses dtypes and operations that need an
+extension which the device does not offer.
 
 Kernels are as `c_family/kernels.py` says. After a kernel's parameters, a pointer follows for each
 shared buffer of a size that is not constant, in order of allocation.

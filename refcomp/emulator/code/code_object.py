@@ -1,8 +1,8 @@
 """Code objects as a GPU's loader sees them: what lies where in memory, and where kernels begin.
 
 Requires in `data` a whole ELF file for AMD GPUs. Ensures that what it returns was in the file.
-Refuses, by DamagedCode, other and truncated files, files without kernels, and files that ask the
-loader for what it does not support (relocations to symbols of other objects).
+Refuses, by DamagedCode, other and truncated files, and files without kernels. It also refuses files
+with relocations to symbols of other objects, which it does not support.
 
 Format: LLVM's "User Guide for AMDGPU Backend", sections on code objects and kernel descriptors.
 """

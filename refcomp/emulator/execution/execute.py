@@ -1,9 +1,9 @@
 """Execution of waves: those with the smallest program counter run first, so that they meet again.
 
 A wave runs, waits at a barrier, or has ended. Waves at the same instruction run together. Waves
-that wait at a barrier go on when no wave of their group runs: at once if no wave of the batch runs,
-else at the end of a time slice. If no wave ends for longer than limits allow, that is a finding,
-which lists where all waves are.
+that wait at a barrier go on when no wave of their group runs. They go on at once if no wave of the
+batch runs, else at the end of a time slice. If no wave ends for longer than limits allow, that is a
+finding, which lists where all waves are.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Loads code objects and launches kernels: prepares what lies in memory when waves begin.
 
 Follows the kernel descriptor, as specified in LLVM's "User Guide for AMDGPU Backend", and the
-`Generation` of the GPU. Refuses, by UserError, what a driver refuses: code for another machine,
-groups that are too large, too few bytes of arguments, more memory than a GPU has.
+`Generation` of the GPU. Refuses, by UserError, the launches that a driver refuses: code for another
+machine, groups that are too large, too few bytes of arguments, and more memory than a GPU has.
 """
 
 from __future__ import annotations

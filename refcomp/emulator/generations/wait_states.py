@@ -6,7 +6,8 @@
 
 On CDNA each instruction is one wait state, and `s_nop` is as many as it says. RDNA3 waits by itself
 except for a few pairs, and counts vector instructions. A result of its transcendental unit is ready
-sooner after another memory access, after a wait for it, or after two more results of the unit.
+sooner in three cases: after another memory access, after a wait for it, or after two more results
+of the unit.
 
 Each table maps pairs, in the words of the manuals, to the distance that they require.
 

@@ -59,8 +59,8 @@ def quiet(value: Array) -> Array:
 def fma_f32(a: Array, b: Array, c: Array) -> Array:
     """Return a * b + c, rounded once.
 
-    Rounded to f64 and then to f32, the result is wrong only if the f64 lies halfway between two
-    f32, or if the f32 is near 0 and has fewer bits. Both are rare; only those elements are computed
+    Rounding to f64 and then to f32 is wrong in two cases only: the f64 lies halfway between two
+    f32, or the f32 is near 0 and has fewer bits. Both are rare; only those elements are computed
     again.
     """
     product = np.asarray(np.multiply(a, b, dtype=np.float64))  # exact

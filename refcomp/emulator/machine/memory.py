@@ -119,7 +119,7 @@ def may_reach(address: Array, end: Array | np.integer | int, size: int) -> Mask:
 
     LLVM widens a load if the wider one cannot fault. For example, it loads five bytes that are
     aligned by eight as eight bytes, and three words that are aligned by eight as four. So a load
-    may begin in memory and end beyond it in two cases: it is aligned by its size, or it ends in the
+    may begin in memory and end beyond it in two cases. It is aligned by its size, or it ends in the
     same eight aligned bytes as the memory. The bytes beyond are undefined. Any use of them is
     reported.
     """

@@ -21,8 +21,8 @@ from refcomp.emulator.translation.texts import load_texts
 
 _BYTES = {"f32": 4, "f16": 2, "bf16": 2}
 _ROWS = (16, 32)
-# Further parameters of a function: how many products follow one another, and the address of the
-# numbers of their first registers, of A, B, C and D.
+# Further parameters of a function: the number of consecutive products, and an address. At the
+# address are the numbers of the first registers of A, B, C and D of each product.
 _PARAMETERS = ", i64 %products, ptr %numbers"
 
 

@@ -8,11 +8,11 @@ undefined. Of C and D, lane l holds column l % 16, and its register r the row
 (lanes / 16) * r + l // 16. Sums of 16 bits are in the low halves of registers, or with op_sel in
 the high ones; the other halves are kept.
 
-All lanes take part, whatever EXEC holds. Products of floats are summed in f64, which may round, and
-rounded to the type of D at the end; a real GPU may round elsewhere. `neg_lo` selects the integer
-factors that have a sign. Sums of integers wrap, or saturate under `clamp`.
-Layouts: AMD's "RDNA3 Instruction Set Architecture", section on wave matrix multiply accumulate; the
-Matrix Instruction Calculator.
+All lanes take part, whatever EXEC holds. Products of floats are summed in f64, which may round. The
+sum is rounded to the type of D at the end. A real GPU may round at other places. `neg_lo` selects
+the integer factors that have a sign. Sums of integers wrap, or saturate under `clamp`. Layouts:
+AMD's "RDNA3 Instruction Set Architecture", section on wave matrix multiply accumulate; the Matrix
+Instruction Calculator.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Accesses whose memory is known only when they run: flat_... and buffer_...
 
 The name of an instruction says what it moves or updates. The memory and the addresses in it are
-arguments of `make`, so that an instruction whose lanes are in several memories is made once for
-each.
+arguments of `make`. So an instruction whose lanes are in several memories is made once for each
+memory.
 """
 
 from __future__ import annotations

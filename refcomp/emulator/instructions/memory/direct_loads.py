@@ -5,9 +5,9 @@
     global_load_dword v[0:1], off offset:16 lds         the same, as gfx90a names it
     buffer_load_dword v0, s[0:3], 0 offen offset:16 lds
 
-Each active lane writes a word, whatever the size of its load, to (M0 & 0x3FFFC) + offset + 4 * lane
-of its group's memory: the offset is added to both addresses.
-Manual: the CDNA3 ISA, section on reading memory directly into LDS.
+Each active lane writes a word, whatever the size of its load. The word goes to (M0 & 0x3FFFC) +
+offset + 4 * lane of its group's memory. So the offset is added to both addresses. Manual: the CDNA3
+ISA, section on reading memory directly into LDS.
 """
 
 from __future__ import annotations

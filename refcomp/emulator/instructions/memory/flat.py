@@ -1,8 +1,8 @@
 """Addresses that do not name a memory: flat_load..., flat_store..., flat_atomic...
 
-The upper 32 bits of an address select the memory: the shared aperture a group's shared memory, the
-private aperture a lane's own, all others the device's memory. The apertures begin at
-`src_shared_base` and `src_private_base`; the lower 32 bits count from there.
+The upper 32 bits of an address select the memory. The shared aperture selects a group's shared
+memory, and the private aperture a lane's own. All others select the device's memory. The apertures
+begin at `src_shared_base` and `src_private_base`; the lower 32 bits count from there.
 """
 
 from __future__ import annotations

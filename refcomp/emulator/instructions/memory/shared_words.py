@@ -1,11 +1,10 @@
 """Whole words of shared memory, read and written by all lanes of all waves: a fast way.
 
-Loops access shared memory through a few registers, with constants added. So what follows from such
-a register is computed once, and used while the register holds the same values: the places of the
-lanes' words, how far they reach, how they are aligned. All words of a lane are moved at once.
-All other accesses go the general way of `refcomp.emulator.instructions.memory.loads_and_stores`:
-those with inactive lanes or observers, and those whose addresses have undefined bits, are out of
-bounds or not aligned.
+Loops access shared memory through a few registers, with constants added. So the places of the
+lanes' words, their extent and their alignment are computed once. They are used while the register
+holds the same values. All words of a lane are moved at once. All other accesses use the general
+`refcomp.emulator.instructions.memory.loads_and_stores`. These are accesses with inactive lanes or
+observers, and accesses whose addresses have undefined bits, are out of bounds or not aligned.
 """
 
 from __future__ import annotations

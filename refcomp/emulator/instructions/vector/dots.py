@@ -6,9 +6,9 @@
     v_dot4_i32_iu8 v0, v1, v2, v3 neg_lo:[1,0,0]        v1 has signs, v2 has none
 
 Sums of two products may choose halves of the operands and negate them. Sums of integers wrap, or
-saturate under `clamp`. Sums of floats are computed in f64 and rounded at the end; a GPU may round
-elsewhere. `_flushed`, which no assembler knows, marks what gfx90a does: it flushes denormals of
-operands and results.
+saturate under `clamp`. Sums of floats are computed in f64 and rounded at the end. A GPU may round
+at other places. `_flushed`, which no assembler knows, marks what gfx90a does: it flushes denormals
+of operands and results.
 """
 
 from __future__ import annotations

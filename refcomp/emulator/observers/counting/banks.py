@@ -11,7 +11,7 @@ and 16 bytes. On CDNA (`is_paired`), phases of 16-byte reads pair four lanes wit
 Sources: for 4 and 16 bytes AMD's Composable Kernel documentation ("Understanding AMD GPU LDS and
 Bank Conflicts"), for 8 bytes the optimization guide for GCN. The phases for 12 bytes, and those of
 RDNA, are assumptions. RDNA's pairs of compute units have 64 banks in two halves, one for each unit
-("RDNA3 Instruction Set Architecture", on LDS), so that a wave of either mode sees 32 at a time.
+("RDNA3 Instruction Set Architecture", on LDS). So a wave of either mode uses 32 banks at a time.
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ def count_clocks(
 def alike(index: Array, active: Array | None, unit: int) -> Iterator[AlikeWaves]:
     """Yield the different ways in which waves access memory, if these are few.
 
-    They are if the lanes of all waves have the same distances, as is usual: then waves differ at
-    most by their first offset, modulo `unit`. Otherwise nothing is yielded.
+    They are few if the lanes of all waves have the same distances, as is usual. Then waves differ
+    at most by their first offset, modulo `unit`. Otherwise nothing is yielded.
     """
     if active is not None:
         return

@@ -6,8 +6,8 @@ increment a counter may go on alone and read what the others wrote. This is a co
 not a race.
 
 Two limits. Only atomics of single lanes synchronise: when many lanes update memory at once, they
-count something. And a group needs no write-back; a wave has to invalidate its cache only on GPUs
-where the waves of a group run on units with caches of their own (see `memory_order.py`).
+count something. And a group needs no write-back. A wave has to invalidate its cache only on GPUs
+where the waves of a group run on units with separate caches (see `memory_order.py`).
 """
 
 from __future__ import annotations
