@@ -9,9 +9,9 @@ in a child process, on samples of operators that run its line.
 - A tolerance kills a mutant if results differ by more than this part of them, where those of the
   right program do not.
 
-A mutant is stillborn if it refuses samples and leaves the others as they are; if it changes others,
-the refusal is noticed by any comparison. It is equivalent if it makes the same loops, or if
-many more samples have legal results only.
+A mutant is stillborn if it refuses samples and leaves the others as they are. If it changes others,
+any comparison notices the refusal. It is equivalent if it makes the same loops, or if many more
+samples have legal results only.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Built:
         return lower(schedules(self.outputs), args, "subject")
 
     def run(self, func: PrimFunc) -> tuple[Array, ...]:
-        """Return what the function computes from the operands."""
+        """Return the results of the function for the operands."""
         results = [np.full_like(array, 77) for array in self.meant]
         interpret(func, [*self._read().values(), *results])
         return tuple(results)
@@ -110,7 +110,7 @@ class SampleResults:
     failure: str = ""  # why a program did not end
 
     def difference(self) -> str:
-        """Return how a result is not legal; '' if all are."""
+        """Return a description of an illegal result; '' if all results are legal."""
         if self.failure or len(self.results) != len(self.legal):
             return self.failure or "another number of results"
         for result, legal in zip(self.results, self.legal, strict=True):
@@ -305,7 +305,7 @@ def try_edit(edit: Edit, owners: Sequence[SampledOperator], send: Send) -> None:
 def reached_lines(
     samples: Iterable[SampledOperator],
 ) -> dict[_Line, list[SampledOperator]]:
-    """Return which samples run each line of topi when they are built."""
+    """Return, for each line of topi, the samples that run it when they are built."""
     reached: dict[_Line, list[SampledOperator]] = {}
     for sample in samples:
         for line in _lines_of(sample):

@@ -14,8 +14,8 @@ def round_to_integer(value: Expr, dtype: DType, zero_point: Expr | None = None) 
     """Return round(value) + zero_point as an integer of `dtype`, which saturates.
 
     A tie rounds to the even integer, before the zero point is added. NaN gives 0. An infinity gives
-    the least or the greatest integer. The sum is exact in a float that is wider than both: f32 for
-    integers of 8 and 16 bits, f64 for those of 32 bits.
+    the least or the greatest integer. The sum is exact in a float that is wider than both. It is
+    f32 for integers of 8 and 16 bits, and f64 for those of 32 bits.
 
     Args:
         value: a float.

@@ -29,8 +29,8 @@ def _sample_floats(draws: Draws) -> Sample:
 def power(a: Tensor, b: Tensor) -> Tensor:
     """Return a to the power b, element by element, with broadcasting.
 
-    A negative a with a fractional b gives NaN. a to the power 0 is 1, and 1 to any power is 1, even
-    if the other operand is NaN. Otherwise, NaN propagates.
+    A negative a with a fractional b gives NaN. a to the power 0 is 1, and 1 to any power is 1. Both
+    hold even if the other operand is NaN. Otherwise, NaN propagates.
 
     Args:
         a: a tensor of floats.

@@ -57,7 +57,7 @@ def csrmm(
 
     Elements of a row are added in the order in which they are stored, f16 and bf16 in f32. Several
     stored elements at one place add up. An element whose column is not in 0, ..., k - 1 is left
-    out, and so is a part of a row outside of the stored elements.
+    out. So is a part of a row outside of the stored elements.
 
     Args:
         data: [z], the stored elements of a, row by row; numbers.
@@ -165,7 +165,7 @@ def _checked(data: Tensor, indices: Tensor, indptr: Tensor, operator: str) -> _S
 
 
 def checked_structure(indices: Tensor, indptr: Tensor, operator: str) -> Structure:
-    """Return what the columns and the beginnings of rows say.
+    """Return the structure that the columns and the beginnings of rows describe.
 
     Raises:
         UserError: a rank or dtype does not fit, or no row begins.

@@ -64,7 +64,7 @@ def layout_of(
     block_size: int,
     operator: str,
 ) -> ScaleLayout:
-    """Return how the elements of `data` share scales, or raise UserError.
+    """Return the way in which elements of `data` share scales, or raise UserError.
 
     Args:
         data: the tensor, of floats or integers.

@@ -66,8 +66,8 @@ def conv2d_nchwc_winograd(
 ) -> Tensor:
     """Return the convolution of images in blocks of channels with transformed 3 x 3 kernels.
 
-    It is `conv2d_nchwc` with strides and dilation of 1 and one group, but for rounding, and that a
-    NaN or an infinity may make all 2 x 2 results of a tile NaN.
+    It is `conv2d_nchwc` with strides and dilation of 1 and one group, except for rounding. A NaN or
+    an infinity may make all 2 x 2 results of a tile NaN.
 
     Args:
         data: [n, C, h, w, c], of f32 or f64: C blocks of c channels; h and w are constant.

@@ -49,8 +49,8 @@ def conv2d_winograd(
     """Return the convolution of images with 3 x 3 kernels, by fewer multiplications.
 
     It is `conv2d` with strides and dilation of 1, but for rounding: intermediate results are larger
-    than those of a direct sum. A NaN or an infinity in the (m + 2) x (m + 2) tile of an image makes
-    the m x m results of this tile NaN. A NaN or an infinity in the weights of an output channel
+    than those of a direct sum. If the (m + 2) x (m + 2) tile of an image has a NaN or an infinity,
+    all m x m results of the tile are NaN. A NaN or an infinity in the weights of an output channel
     makes the channel NaN. Intermediate results of 16-bit floats are of f32.
 
     Args:

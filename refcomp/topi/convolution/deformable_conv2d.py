@@ -153,7 +153,7 @@ def _move_image(
     counts: Sequence[Extent],
     offset_groups: int,
 ) -> Tensor:
-    """Return what each tap reads, as an image [n, c, h' * kh, w' * kw] of windows side by side."""
+    """Return the elements that each tap reads: adjacent windows [n, c, h' * kh, w' * kw]."""
     batch, channels, height, width = extents(data)
     assert isinstance(channels, int)
     ky_count, kx_count = windows.kernel

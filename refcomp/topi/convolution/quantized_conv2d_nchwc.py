@@ -7,9 +7,9 @@
 Here z are the weights less their zero points, and x is zx outside of the image. Sums are integers
 of 32 bits and wrap, so they do not depend on an order.
 
-Two channels of a block are the halves of an i32 (`refcomp.ir.integer_pairs`): channel c and
-channel c + p, where p is half the block, rounded up. So vectors make the pairs of a block from
-neighbours in memory, and x86 adds the products of 8, 16 or 32 integers by one instruction.
+Channels c and c + p of a block are the halves of an i32 (`refcomp.ir.integer_pairs`). Here p is
+half the block, rounded up. So vectors make the pairs of a block from neighbours in memory. x86 then
+adds the products of 8, 16 or 32 integers by one instruction.
 
 Reference: Y. Liu et al., "Optimizing CNN Model Inference on CPUs", USENIX ATC 2019, for the layout;
 Intel, "Lower Numerical Precision Deep Learning Inference and Training", 2018, for the pairs.

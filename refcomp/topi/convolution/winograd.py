@@ -6,8 +6,8 @@ the matrices B, G and A of the algorithm, a tile d of the image and a kernel g g
     transposed A ((G g transposed G) * (transposed B d B)) A
 
 The products are summed over the channels before the outer transform. Errors are larger than those
-of a direct sum, most of all for m = 4. Floats of 16 bits are transformed and added up in f32:
-intermediate results may be hundreds of times as large as the operands, and would overflow.
+of a direct sum, most of all for m = 4. Floats of 16 bits are transformed and added up in f32.
+Intermediate results may be hundreds of times as large as the operands, and would overflow.
 
 Reference: A. Lavin and S. Gray, "Fast Algorithms for Convolutional Neural Networks", CVPR 2016,
 sections 4.1 and 4.2.

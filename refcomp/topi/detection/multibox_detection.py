@@ -40,8 +40,8 @@ def multibox_detection(
     """Return the detected boxes, best first, from the predictions of an SSD network.
 
     These are three operators, whose pages have the details. `multibox_transform_loc` decodes the
-    boxes, `get_valid_counts` moves valid ones to the front, and `non_max_suppression` drops boxes
-    that overlap a better one of their class.
+    boxes. `get_valid_counts` moves valid boxes to the front. `non_max_suppression` drops boxes that
+    overlap a better box of their class.
 
     Args:
         cls_prob: floats [n, classes, anchors] of constant extents; class 0 is the background.

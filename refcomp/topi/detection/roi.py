@@ -166,7 +166,7 @@ class _RoiAxis:
         return self.ratio or -(-self.size // self.bins)
 
     def begin(self, rois: Tensor, r: Expr) -> Expr:
-        """Return where region `r` begins, in elements."""
+        """Return the begin of region `r`, in elements."""
         scaled = cast(self.work, rois[r, 1 - self.axis]) * self.factor
         return scaled - 0.5 if self.is_half else scaled
 
@@ -412,9 +412,9 @@ def roi_pool(
 
     The corners of a region (image, x1, y1, x2, y2) are the elements floor(x * spatial_scale + 0.5).
     A region of k rows, both ends included and at least one, is divided into ph rows of bins. Bin p
-    has the rows from floor(p * k / ph) to ceil((p + 1) * k / ph), without the last, counted from
-    the region's first row. Columns likewise. Rows and columns outside of the image are left out. A
-    bin without elements is 0. A NaN in a bin makes its maximum NaN.
+    has the rows from floor(p * k / ph) to ceil((p + 1) * k / ph) - 1, counted from the region's
+    first row. Columns likewise. Rows and columns outside of the image are left out. A bin without
+    elements is 0. A NaN in a bin makes its maximum NaN.
 
     Args:
         data: floats [n, c, h, w]; h and w are constant and at least 1.

@@ -58,9 +58,9 @@ def grid_sample(
         g * n / 2 + (n - 1) / 2          -1 and 1 are the borders of the image
         g * (n - 1) / 2 + (n - 1) / 2    with align_corners: the centres of its outer elements
 
-    The mode nearest takes the element nearest to p, and the even one of two. The mode linear sums
-    the elements floor(p) and floor(p) + 1 with the weights 1 - f and f, where f is p - floor(p),
-    along each axis. The mode cubic sums 4 elements along each axis with the weights of the cubic
+    The mode nearest takes the element nearest to p, and the even one of two. Along each axis, the
+    mode linear sums the elements floor(p) and floor(p) + 1 with the weights 1 - f and f. Here f is
+    p - floor(p). The mode cubic sums 4 elements along each axis with the weights of the cubic
     kernel on the page of `resize`, with a = -0.75. Positions are limited to -2^22 and 2^22.
 
     An element outside of the image is 0, or with the padding border the nearest element of the

@@ -46,8 +46,8 @@ def resize(
 ) -> Tensor:
     """Resize a tensor along any axes, by interpolation or by copying the nearest element.
 
-    Element x of the result is at a position p in the input, along each axis. `coordinates` chooses
-    p, where n is the extent, m that of the result, and s the scale:
+    Along each axis, element x of the result is at a position p in the input. `coordinates` chooses
+    p. Here n is the extent, m the extent of the result, and s the scale:
 
         half_pixel              (x + 0.5) / s - 0.5
         half_pixel_symmetric    n / 2 * (1 - m / (s * n)) + (x + 0.5) / s - 0.5

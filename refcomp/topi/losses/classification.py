@@ -109,7 +109,7 @@ def _class_losses(
     zero = const(0.0, wide)
 
     def label_at(index: tuple[Expr, ...]) -> tuple[Expr, Expr]:
-        """Return whether the target counts, and its class, which is 0 otherwise."""
+        """Return True if the target counts, and its class, which is 0 otherwise."""
         label = cast(I64, target[index])
         counts = maths.all(label >= 0, label < classes, NE(label, const(ignored, I64)))
         return counts, maths.select(counts, label, const(0, I64))

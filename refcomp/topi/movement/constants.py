@@ -321,7 +321,7 @@ def linspace(
 ) -> Tensor:
     """Return numbers from start to stop at equal distances.
 
-    Element i is start * (1 - t) + stop * t for t = i / (num - 1), or t = i / num without the end
+    Element i is start * (1 - t) + stop * t. Here t is i / (num - 1), or i / num without the end
     point. Both bounds are rounded to the dtype first.
 
     Args:

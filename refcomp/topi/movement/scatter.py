@@ -52,8 +52,8 @@ def scatter_elements(
     Along the other axes, there may be fewer indices than elements: the rest is left as it is.
 
     An axis of n elements with m updates each takes n * m comparisons, all at once. If that is more
-    than 65536 and all extents are constant, the updates are applied one after the other, and only
-    the other axes are divided among threads. Sums of floats round after each update.
+    than 65536 and all extents are constant, the updates are applied one after the other. Only the
+    other axes are then divided among threads. Sums of floats round after each update.
 
     Args:
         data: a tensor of any dtype with at least one dimension.

@@ -5,8 +5,8 @@ one place the last one counts, or all are combined with the element. A line hold
 which one update may go.
 
 Short lines are computed for each element at once: a reduction over all updates finds those that go
-there. Long lines are computed in the order of the updates, by one parallel loop over the lines:
-n elements and m updates then take n + m steps instead of n * m.
+there. Long lines are computed in the order of the updates, by one parallel loop over the lines. n
+elements and m updates then take n + m steps instead of n * m.
 """
 
 from __future__ import annotations

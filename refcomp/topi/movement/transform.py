@@ -188,7 +188,7 @@ def _reshape_parts(
 def _equal_counts(
     given: Sequence[Extent], wanted: Sequence[Extent]
 ) -> tuple[int, int] | None:
-    """Return how many leading extents of both shapes have the same product; None if none have."""
+    """Return the numbers of leading extents of both shapes with the same product, or None."""
     if is_same(given[0], wanted[0]):
         return 1, 1
     sizes = (given, wanted)

@@ -43,10 +43,9 @@ def lrn(
 
         y = x / (bias + alpha / size * sum of squares of the neighbours) ** beta
 
-    The neighbours of channel c are the channels from c - floor((size - 1) / 2) to
-    c + ceil((size - 1) / 2) that exist. Floats of 16 bits are added up in f32. A NaN makes its
-    neighbours NaN. If the base of the power is negative, and `beta` is not
-    an integer, the result is NaN.
+    The neighbours of channel c are the existing channels from c - floor((size - 1) / 2) to
+    c + ceil((size - 1) / 2). Floats of 16 bits are added up in f32. A NaN makes its neighbours NaN.
+    If the base of the power is negative, and `beta` is not an integer, the result is NaN.
 
     Args:
         data: floats of any shape with at least one dimension.

@@ -222,7 +222,7 @@ def _reach(windows: PoolWindows, k: int) -> int:
 
 
 def _beyond(windows: PoolWindows, k: int, size: int) -> int:
-    """Return how far a last, incomplete window reaches beyond the padding; 0 if none is added.
+    """Return the elements beyond the padding that a last, incomplete window needs; 0 without one.
 
     It is added only if it starts in the data or in the padding before it.
     """

@@ -348,10 +348,11 @@ def run_layer_numpy(
     direction: str,
     layout: int,
 ) -> list[Array]:
-    """Return what a layer computes, sample by sample.
+    """Return the results of a layer, computed sample by sample.
 
-    The states have `hidden` units. `advance` takes the activations of a direction, an input, the
-    states and the parameters of the direction, all in f64, and returns the next states.
+    The states have `hidden` units. `advance` returns the next states. Its arguments are the
+    activations of a direction, an input, the states and the parameters of the direction, all in
+    f64.
     """
     sequences = widen(data) if layout == 1 else widen(data).swapaxes(0, 1)
     batch, steps, _ = sequences.shape

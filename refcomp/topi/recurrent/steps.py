@@ -1,8 +1,8 @@
 """One step of a recurrent cell, as computes on the states of all samples of the batch.
 
-A cell with g gates of h hidden units has weights of g * h rows: first all rows of the first gate,
-then those of the second. A bias has twice as many elements: first those that are added to the
-products with the input, then those of the products with the state.
+A cell with g gates of h hidden units has weights of g * h rows. First come all rows of the first
+gate, then those of the second. A bias has twice as many elements. The first half is added to the
+products with the input, the second half to the products with the state.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Sums of products in parts along the depth, so that more groups of threads work at once.
 
 A convolution of a small image has few tiles. A card has hundreds of compute units, of which each
-takes a tile. So the groups also share the depth: each stores the sum of its part, and `add_parts`
-makes the kernel that adds them, in order, and computes what follows the sum. The order does not
-depend on which group is done first, so that results are the same in each run.
+takes a tile. So the groups also share the depth: each group stores the sum of its part. `add_parts`
+makes a second kernel. It adds the sums, in order, and computes the operators that follow. The order
+does not depend on which group ends first, so results are the same in each run.
 
 Reference: M. Osama et al., "Stream-K: Work-Centric Parallel Decomposition for Dense Matrix-Matrix
 Multiplication on the GPU", PPoPP 2023, which calls it the fixed-split decomposition.
@@ -94,7 +94,7 @@ def store_element(
         found: the sum of products, and what follows it.
         at: the values of the axes of the sum.
         sums: the value of the sum there.
-        pointers: where the output is stored, and the tensors that it is computed from.
+        pointers: the pointers of the output and of the tensors on which it depends.
     """
     sum_op = found.sums.op
     op = found.output.op

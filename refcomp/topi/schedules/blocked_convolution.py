@@ -1,16 +1,17 @@
 """The host's schedule of convolutions with channels in blocks: `conv2d_nchwc`, and depthwise ones.
 
 A tile has some pixels of a row, and two blocks of output channels. Registers accumulate its sums
-over the whole reduction. The operators that follow (bias, ReLU) are applied on the way to memory.
+over the whole reduction. The operators that follow (bias, ReLU) are applied before a result is
+stored.
 
-The sums are local memory that unrolling turns into registers. With the weights of a step and one
-element of data they must fit in the processor's registers, of which a block of channels may take
-several. One schedule serves all sizes: the number of pixels is chosen so that the last tile of a
+The sums are local memory that unrolling turns into registers. The sums, the weights of a step and
+one element of data must fit in the processor's registers. A block of channels may take several
+registers. One schedule serves all sizes: the number of pixels is chosen so that the last tile of a
 row has the fewest empty places.
 
-If the weights of a tile do not stay in the first cache, the reduction is divided: all tiles of some
-rows add up one part of it before the next part. Their sums then wait in memory, in a stage that is
-attached outside of the loops over rows. LLVM keeps them in registers within a part.
+If the weights of a tile do not stay in the first cache, the reduction is divided. All tiles of some
+rows then add up one part of the reduction before the next part. Their sums then wait in memory, in
+a stage that is attached outside of the loops over rows. LLVM keeps them in registers within a part.
 
 Reference: E. Georganas et al., "Anatomy of High-Performance Deep Learning Convolutions on SIMD
 Architectures", SC 2018, section II.
@@ -142,7 +143,7 @@ def _divide(tile: _Tiling, op: ComputeOp) -> _Tiling:
     """Divide the reduction of a convolution whose weights do not stay in the first cache.
 
     Otherwise each tile would read all weights of its channels from a farther cache. Also divide the
-    image into rows that stay in the second cache, if that reads less from behind it.
+    image into rows that stay in the second cache, if this reduces the reads from farther away.
     """
     _, o, y, x, lane = op.axis
     depth, *window, channels = (as_int(axis.extent) or 0 for axis in op.reduce_axis)
@@ -176,7 +177,7 @@ def _divide(tile: _Tiling, op: ComputeOp) -> _Tiling:
 
 @dataclass(frozen=True, slots=True)
 class _FarBytes:
-    """The bytes of a convolution, and what its loops read from behind the second cache.
+    """The bytes of a convolution, and the bytes that its loops read from beyond the second cache.
 
     Attributes:
         height: rows of the result.
@@ -338,7 +339,7 @@ def _axes(tensor: Tensor) -> tuple[IterVar, ...]:
 
 
 def _most_pixels(across: int, registers: VectorRegisters) -> int:
-    """Return for how many pixels there are registers, if each has `across` registers of sums."""
+    """Return the number of pixels that fit in registers, at `across` registers for each."""
     fitting = (registers.count - 1) // across - 1
     return max(1, min(_MAX_SUMS // across, fitting))
 

@@ -1,4 +1,6 @@
-"""Expressions of tensors as loads: computes without memory are written out where they are read.
+"""Expressions of tensors as expressions of loads.
+
+Computes without memory are written out where they are read.
 
 The kernels that a builder writes (`refcomp.topi.schedules.matrix_cores`) read computes this way.
 """
@@ -45,7 +47,7 @@ def as_loads(value: Expr, pointers: Pointers, known: Mapping[Tensor, Expr]) -> E
     Args:
         value: an expression of tensors that have a pointer or a value, or are computes of such.
         pointers: where tensors are stored.
-        known: tensors whose element at hand is a value, whatever its indices.
+        known: tensor -> the value that replaces each of its reads, whatever the indices.
     """
 
     def visit(recurse: Rewrite, node: Node) -> Node:

@@ -1,14 +1,15 @@
 """Estimates of the time that a core takes for convolutions of 3 x 3 kernels, for an image.
 
-The times are in cycles of the core, with data in its caches and weights in memory, as in a network:
-each layer has weights of its own, which other layers have displaced. A time has three parts:
+The times are in cycles of the core. Data are in its caches and weights in memory, as in a network,
+where other layers have displaced the weights of a layer. A time has three parts:
 
 - multiply-adds, of which two vectors begin in a cycle;
 - weights, which are read from memory for each image;
 - transforms of tiles, for Winograd's filtering only.
 
-The figures were measured on one core of a Zen 3 with AVX2. They agree with it within 10 percent
-from 16 channels of 56 x 56 to 256 channels of 14 x 14, and within 20 percent at 512 of 7 x 7.
+The figures were measured on one core of a Zen 3 with AVX2. The estimates agree with it within 10
+percent from 16 channels of 56 x 56 to 256 channels of 14 x 14. At 512 channels of 7 x 7, they agree
+within 20 percent.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def winograd_cycles(size: ConvolutionSize, registers: VectorRegisters) -> float:
 
 
 def winograd_gain(size: ConvolutionSize, registers: VectorRegisters) -> float:
-    """Return how many times as long direct sums take as Winograd's filtering.
+    """Return the time of direct sums, divided by that of Winograd's filtering.
 
     Example::
 

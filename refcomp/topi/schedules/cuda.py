@@ -1,7 +1,8 @@
 """Schedules for NVIDIA GPUs: products in tiles of shared memory, elementwise stages in vectors.
 
-`schedule_cuda` takes any computation made of topi operators, as `schedule_gpu` does. What is
-neither a product that a tile divides nor elementwise is scheduled as `schedule_gpu` does it.
+`schedule_cuda` takes any computation made of topi operators, as `schedule_gpu` does. It has its own
+schedules for products that a tile divides, and for elementwise stages. All other stages have those
+of `schedule_gpu`.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def _bind(handle: StageSchedule, op: ComputeOp) -> None:
 
 
 def _lanes(op: ComputeOp) -> int:
-    """Return how many neighbours a thread computes: those of an access of 16 bytes, or 1."""
+    """Return the number of neighbours of a thread: those of an access of 16 bytes, or 1."""
     extents = as_ints([axis.extent for axis in op.axis])
     if not extents or op.reduce_axis:
         return 1

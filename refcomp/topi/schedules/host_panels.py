@@ -30,7 +30,7 @@ def choose_panel_width(
     dtype: DTypeLike,
     registers: VectorRegisters,
 ) -> int:
-    """Return the columns of a panel of a matrix: those of the fastest tile, or fewer, evenly.
+    """Return the number of columns of a panel of a matrix, at most that of the fastest tile.
 
     Args:
         rows: of the product; None if only a run determines them.

@@ -1,10 +1,10 @@
 """The host's schedule of sums of products: a tile of sums in registers, for any layout.
 
-Of the two factors, the *vector factor* is read in vectors along the last axis of the result, and
-the *scalar factor* is the same for a whole vector. A tile has several rows, on which only the
-scalar factor depends, and several vectors of columns, on which only the vector factor depends. Each
-step of the reduction loads a vector for each of the tile's columns and an element for each of its
-rows, and all their products are added to the sums.
+The *vector factor* is read in vectors along the last axis of the result. An element of the *scalar
+factor* is the same for a whole vector. A tile has several rows, on which only the scalar factor
+depends, and several vectors of columns, on which only the vector factor depends. Each step of the
+reduction loads a vector for each of the tile's columns, and an element for each of its rows. All
+their products are added to the sums.
 
 A product of pairs of integers (`refcomp.ir.integer_pairs`) counts as a product of its pairs.
 
@@ -47,8 +47,8 @@ _LATENCY = 8
 _MASKED = 2
 # Narrower rows of a tile are packed: they have fewer than two lines of the cache.
 _MIN_ROW_BYTES = 128
-# Rows of a matrix at a multiple of this distance begin in the same sets of the caches, and each of
-# them on a page of its own. So tiles that read them lose most of what the caches hold.
+# Rows of a matrix at a multiple of this distance begin in the same sets of the caches. Each row is
+# on a page of its own. So tiles that read them lose most of what the caches hold.
 _PAGE_BYTES = 1 << 12
 # Packing reads and writes each element once. That costs little if so many tiles read the copy.
 _MIN_READERS = 4
@@ -420,7 +420,7 @@ def _reads_badly(product: HostProduct, across: int) -> bool:
 
 
 def _panels_of_block(product: HostProduct, tile: RegisterTile) -> int:
-    """Return how many panels all rows are multiplied by, before the next panels.
+    """Return the number of panels by which all rows are multiplied before the next panels.
 
     They stay in the second cache, while a tile's rows of the scalar factor stay in the first.
     """

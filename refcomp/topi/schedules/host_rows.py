@@ -1,9 +1,9 @@
-"""The host's schedule of rows: reductions along contiguous axes, and what is computed from them.
+"""The host's schedule of rows: reductions along contiguous axes, and computes of their results.
 
 A chain such as softmax or layer normalization (see `rows.find_rows`) is computed row by row, so
-that a row stays in the cache. Each reduction adds up vectors along the row, several at once, since
-each addition waits for the one before it. At the end of a row the vectors are added, and then the
-elements of one vector.
+that a row stays in the cache. Each reduction adds up vectors along the row. It has several sums at
+once, since each addition waits for the one before it. At the end of a row the vectors are added,
+and then the elements of one vector.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def schedule_host_rows(schedule: Schedule, chain: RowChain) -> None:
 
 
 def _order_root(root: StageSchedule, chain: RowChain) -> IterVar:
-    """Order the loops of the root; return the loop over rows, inside of which all else is."""
+    """Order the loops of the root. Return the loop over rows, which contains all others."""
     op = root.op
     assert isinstance(op, ComputeOp)
     if not chain.row:

@@ -1,6 +1,6 @@
 """The host's schedule of products of few rows with a large matrix, which is read once.
 
-Such a product has little to reuse but its sums. If the matrix is larger than the caches near the
+Such a product reuses little except for its sums. If the matrix is larger than the caches near the
 core, whole rows of it are read one after the other, a few at once. The sums are kept in the nearest
 cache.
 """
@@ -21,8 +21,8 @@ from refcomp.topi.schedules.host_products import (
 )
 from refcomp.topi.schedules.vector_registers import VectorRegisters
 
-# A vector factor of so many bytes is read from a cache that is shared, or from memory. More rows
-# must gain more than their sums cost: so many bytes for each of them. Measured.
+# A vector factor with more bytes than this is read from a shared cache, or from memory. Each row of
+# the product adds so many bytes to the limit, for the cost of its sums. Measured.
 _MIN_STREAMED_BYTES = 1 << 20
 # The most rows of a product that reads the vector factor once. Measured.
 _MAX_STREAMED_ROWS = 8

@@ -59,8 +59,8 @@ def schedule_llvm(outputs: Sequence[Tensor], target: Target | str = "llvm") -> S
 
     Args:
         outputs: a list of tensors, which topi's operators or your own computes returned.
-        target: what the schedule is for. Tiles of sums fit the vector registers of its `-mcpu`, by
-            default of this host.
+        target: the target of the schedule. Tiles of sums fit the vector registers of its `-mcpu`,
+            by default of this host.
 
     Raises:
         UserError: an output is not a tensor, or the target or its processor is unknown.
@@ -116,10 +116,10 @@ def schedule_llvm(outputs: Sequence[Tensor], target: Target | str = "llvm") -> S
 def _schedule_sums(
     schedule: Schedule, op: ComputeOp, registers: VectorRegisters
 ) -> set[Stage]:
-    """Schedule a reduction in tiles of registers; return the stages that are scheduled now.
+    """Schedule a reduction in tiles of registers. Return the stages that are scheduled now.
 
-    Products come first. What else reduces neighbours in memory is left to chains of rows, unless
-    neighbours of the result read the same elements, as cumulative sums do.
+    Products come first. Other reductions of neighbours in memory are left to chains of rows, unless
+    neighbours of the result read the same elements, as in cumulative sums.
     """
     dot = find_host_dot(op, registers)
     if dot is not None:

@@ -1,15 +1,16 @@
-"""Sums of products that matrix cores compute, and the tiles in which they do it.
+"""Sums of products for matrix cores, and the tiles in which they are computed.
 
 A *matrix sum* is a product of matrices without being stored as one (*implicit GEMM*)::
 
     C[row, column] = sum over depth of A[row, depth] * B[depth, column]
 
-For a convolution with channels last, a row is a pixel, a column is an output channel, and the depth
+For a convolution with channels last, a row is a pixel, and a column is an output channel. The depth
 runs over the window and the input channels. Elementwise computes may stand before and behind it.
 
 Requires constant extents, a depth whose innermost extent is a multiple of 16, and a multiple of 16
-columns. Images of at most four channels are the exception: a step is a row of the window, which
-gets zeros as further channels and pixels. `find_matrix_sum` returns None for all other computes.
+columns. Images of at most four channels are the exception. There, a step is a row of the window,
+padded with zeros to whole channels and pixels. `find_matrix_sum` returns None for all other
+computes.
 
 Reference: S. Chetlur et al., "cuDNN: Efficient Primitives for Deep Learning", 2014, section 3.
 """
@@ -206,8 +207,8 @@ class MatrixSum:
     def walk(self, depth: int) -> list[Digit] | None:
         """Return the loops over the stored `left` in steps of `depth`, if it is linear in them.
 
-        So they are in convolutions. None for others, and unless the place of an element is the sum
-        of those of its row and of its depth.
+        They are linear in convolutions. Return None for other sums, and unless the place of an
+        element is the sum of a place by its row and a place by its depth.
         """
         reduced = (*self.window, self.deep)
         all_axes = {axis.var: axis.var for axis in (*self.rows, *reduced)}
@@ -229,7 +230,7 @@ class MatrixSum:
         return digits if as_int(difference) == 0 else None
 
     def tile(self) -> MatrixTile:
-        """Return the tile of the least work: that of its rows, and of what each tile does once."""
+        """Return the tile of the least work, which has a part for each row and a fixed part."""
         columns = next(n for n in _COLUMNS if extent_of(self.column) % n == 0)
         depth = self.pixels * PIXEL
         if not depth:

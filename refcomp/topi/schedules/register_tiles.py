@@ -4,11 +4,12 @@ The element of such a compute is a sum of products of an element of either opera
 which only one operand depends are *rows*. The other operand depends on the *columns*, among which
 is the last axis. A group of threads computes a tile of rows and columns:
 
-- It walks along the deepest reduction axis in steps. Each step brings a tile of both operands to
-  shared memory, of which each element is then read by many threads. The elements of a convolution's
+- It walks along the deepest reduction axis in steps. Each step copies a tile of both operands to
+  shared memory. Many threads then read each element of a tile. The elements of a convolution's
   windows overlap; shared memory has each of them once.
-- Neighbouring threads have neighbouring columns, so that their stores coalesce. Each thread has
-  several columns, as many threads apart, and several rows, and adds up in registers.
+- Neighbouring threads have neighbouring columns, so that their stores coalesce. Each thread
+  accumulates several rows and columns in registers. Its columns are as far apart as there are
+  threads along them.
 
 Rows of an operand that ends in the reduction have an odd length in shared memory, so that
 neighbouring rows lie in different banks. Tiles that do not divide an extent have guards.
@@ -123,9 +124,9 @@ class TiledSum:
     def uneven(self, read: TensorRead) -> range:
         """Return the dimensions of an operand's tile whose strides are odd.
 
-        Neighbouring threads read along the last of them, so their elements lie in other banks. All
-        dimensions inside of it are uneven, too: else no stride of it could be odd. If threads read
-        along the last dimension of the tile, it is none.
+        Neighbouring threads read along the last of these dimensions, so their elements lie in
+        different banks. All dimensions inside of it are uneven, too. Otherwise its stride could not
+        be odd. If threads read along the last dimension of the tile, the result is empty.
         """
         reduced = {axis.var for axis in self.op.reduce_axis}
         kept = [
@@ -359,9 +360,9 @@ def _bind_tiles(stage: StageSchedule, found: TiledSum) -> IterVar:
 
 
 def _order_sums(stage: StageSchedule, found: TiledSum) -> tuple[IterVar, IterVar]:
-    """Order the loops of the sums; return the loops at which both operands are brought near.
+    """Order the loops of the sums. Return the loops in which the operands' tiles are filled.
 
-    An operand whose windows overlap is brought near outside of the loops over them.
+    An operand whose windows overlap is copied outside of the loops over the windows.
     """
     op = stage.op
     assert isinstance(op, ComputeOp)

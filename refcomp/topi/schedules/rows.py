@@ -1,6 +1,6 @@
 """Rows for GPUs: reductions, and the elementwise stages between and behind them, in one kernel.
 
-A chain such as softmax or layer normalization reduces each row to statistics, and then computes the
+A chain such as softmax or layer normalization reduces each row to statistics. Then it computes the
 row's elements from them. `find_rows` recognises the chain by the indices of its reads. The last
 stage is the *root*. The stages before it are computed inside its loops:
 
@@ -35,7 +35,7 @@ GROUP_THREADS = 64
 _MAX_THREADS = 256  # that share a row
 _MAX_ROW_BYTES = 16384  # of shared memory, so that several groups fit in a compute unit
 
-# Where the elements of a tensor's dimension lie in the root: at one of its axes, on an axis that
+# The place in the root of the elements of a tensor's dimension: at one of its axes, on an axis that
 # some reader reduces over, or anywhere.
 _REDUCED = -1
 _ANY = -2
@@ -164,7 +164,7 @@ class _ChainSearch:
     def _places_of(
         self, op: ComputeOp, readers: Sequence[Operation]
     ) -> tuple[int, ...] | None:
-        """Return where the dimensions of `op` lie in the root; None if readers disagree."""
+        """Return the places of the dimensions of `op` in the root; None if readers disagree."""
         (tensor,) = op.outputs
         found = [_ANY] * len(op.axis)
         for reader in readers:
@@ -192,7 +192,7 @@ class _ChainSearch:
         return None
 
     def _kept_by(self, places: Sequence[int]) -> list[IterVar] | None:
-        """Return the axes that a reduction keeps; None if others of the chain keep others."""
+        """Return the axes that a reduction keeps; None if the chain has reductions with others."""
         if _REDUCED in places:
             return None
         axes = self.root.axis

@@ -1,8 +1,8 @@
 """Images stored with their borders, so that the loops of a convolution need no conditions.
 
 `store_border` makes an extern operation, whose statement is a whole kernel. Each thread stores four
-neighbours of the last axis: those of the image, or the border's value. A group's threads have the
-same rows of pixels, so that most of the position is the same for all of them.
+neighbours of the last axis: elements of the image, or the border's value. A group's threads have
+the same rows of pixels, so that most of the position is the same for all of them.
 """
 
 from __future__ import annotations

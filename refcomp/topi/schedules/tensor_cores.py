@@ -1,9 +1,9 @@
 """Products of f16 or bf16 matrices on NVIDIA's tensor cores, with sums in f32.
 
 A group of threads computes a block of C = A B. It walks along the depth in tiles. The tiles of A
-and B are brought to shared memory by accesses of 16 bytes. Each has two places: while one tile is
-multiplied, the next one comes into registers, and is then stored in the other place. So a tile
-needs one barrier.
+and B are copied to shared memory by accesses of 16 bytes. Each operand has two places there. While
+one tile is multiplied, the next one is loaded to registers, and then stored in the other place. So
+a tile needs one barrier.
 
 Each warp holds its part of the block in registers. It loads the fragments of A and B by ldmatrix.
 Rows in shared memory are 8 elements longer than their contents, so that 8 neighbouring rows lie in
@@ -128,7 +128,7 @@ def schedule_tensor_cores(
 
 
 def _fault_of(block: TensorCoreBlock) -> str | None:
-    """Describe what no kernel can have; None if nothing is wrong."""
+    """Describe an illegal property of a block; None if there is none."""
     sizes = [getattr(block, field.name) for field in fields(block)]
     if any(type(size) is not int or size < 1 for size in sizes):
         return "its sizes are not all positive integers"
@@ -331,7 +331,7 @@ class _Group:
         self.store()
 
     def advance(self, number: Expr, place: int) -> None:
-        """Multiply tile `number`, which lies in `place`, while the next one comes."""
+        """Multiply tile `number`, which is in `place`, while the next tile is loaded."""
         self.fetch(number + 1)
         self.multiply(place)
         self.keep(1 - place)
@@ -421,7 +421,7 @@ class _Group:
         tile: BufferPointer,
         place: tuple[Expr, Expr],
     ) -> None:
-        """Load a fragment of 16 x 16 elements, of which the lane brings the row at `place`."""
+        """Load a fragment of 16 x 16 elements. The lane gives the address of the row at `place`."""
         row = [tile[place[0], place[1] + n] for n in range(_LANES)]
         for n in range(_LANES):
             which = const(n, "int32")

@@ -1,8 +1,8 @@
 """Tiles of sums of products for GPUs: matrix products, and convolutions with the channels last.
 
-A group of threads computes a tile of rows and columns. In each step along the reduction it brings
-a tile of both operands to shared memory, twice: while one is used, the next one is filled. A thread
-accumulates `thread_rows` x `thread_columns` sums in registers.
+A group of threads computes a tile of rows and columns. In each step along the reduction it copies a
+tile of both operands to shared memory. Each tile has two buffers: while one is used, the other one
+is filled. A thread accumulates `thread_rows` x `thread_columns` sums in registers.
 
 A warp has 4 x 8 threads. The rows of a thread lie 4 apart, its columns in vectors of 4. So the
 threads of a warp read 128 bytes of neighbouring columns at once, and 4 neighbouring rows. Rows in
@@ -293,7 +293,7 @@ def _fused(stage: StageSchedule, axes: Sequence[IterVar]) -> IterVar:
 def _schedule_sums(
     sums: StageSchedule, output: StageSchedule, place: IterVar
 ) -> tuple[IterVar, IterVar, IterVar]:
-    """Order the loops of the sums; return those at which operands are brought nearer.
+    """Order the loops of the sums. Return the loops in which operands are copied to nearer memory.
 
     Returns:
         A step along the reduction, a vector of elements of a row, and one element of it.

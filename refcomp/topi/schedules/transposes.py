@@ -1,4 +1,4 @@
-"""Transposes for GPUs: a tile goes through shared memory, so that both sides coalesce.
+"""Transposes for GPUs: a tile is copied to shared memory, so that both loads and stores coalesce.
 
 A stage that reads A[j, i] at (i, j) writes along j, but neighbours in the memory of A lie along i.
 A group of threads copies a square tile of A to shared memory, along i, and reads the copy along j.
@@ -70,7 +70,7 @@ class Transposes:
 
 
 def find_transposes(schedule: Schedule, root: ComputeOp) -> Transposes | None:
-    """Return the transposed reads of `root` and of what is inlined in it; None without any."""
+    """Return the transposed reads of `root` and of stages inlined in it; None without any."""
     wide = [axis for axis in root.axis if as_int(axis.extent) != 1]
     if root.reduce_axis or len(wide) < 2 or not _is_long(wide[-1]):
         return None

@@ -1,4 +1,4 @@
-"""The vector registers and the multiply-add of a host's processor, by which its schedules choose.
+"""The vector registers and the multiply-add of a host's processor, on which its schedules depend.
 
 Explicit levels of x86-64 and this host are known without tools. LLVM knows the facts for any other
 processor that a target names.
@@ -18,14 +18,14 @@ class VectorRegisters:
     """The vector registers of an instruction set.
 
     Attributes:
-        bytes: of one register.
-        count: how many registers there are.
+        bytes: the bytes of a register.
+        count: the number of registers.
         load_time: the time to load a vector, or to repeat an element of memory in one, in quarters
             of a multiply-add. Measured for AVX2 and AVX-512, assumed for the others.
         shared_time: the time to load a vector that many tiles share, from the second cache.
             Measured for AVX2, assumed to be `load_time` for the others.
         border_time: the least time of a tile at a border, which has fewer rows or columns, in times
-            of a whole tile. With 0, it is the time of its own sums. Measured likewise.
+            of a whole tile. With 0, it is the time of its own sums. Measured for AVX-512.
     """
 
     bytes: int
@@ -35,7 +35,7 @@ class VectorRegisters:
     border_time: int = 0
 
     def lanes(self, element_bytes: int) -> int:
-        """Return how many elements of so many bytes a register holds, at least 1."""
+        """Return the number of elements of a register, at least 1."""
         return max(1, self.bytes // element_bytes)
 
     @property

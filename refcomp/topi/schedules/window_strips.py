@@ -1,9 +1,9 @@
 """Reductions over small windows on GPUs: each thread computes a strip of windows that overlap.
 
 The windows of a depthwise convolution or of a pooling overlap. A thread computes some windows below
-each other. It reads the rows that they share once, and keeps them in registers. It reads so few
-elements that shared memory would not pay. Neighbouring threads have neighbours of the last axis, so
-that their accesses coalesce.
+each other. It reads their common rows once, and keeps them in registers. It reads so few elements
+that shared memory would not help. Neighbouring threads have neighbours of the last axis, so that
+their accesses coalesce.
 
     for each thread:   near[6, 3] = data[y * 4 .., x ..]        a strip of four windows of 3 x 3
                        for i in 0 .. 3: sums[i] = sum over (ky, kx) of near[i + ky, kx] * w[ky, kx]
@@ -44,7 +44,7 @@ class WindowStrips:
         op: the compute.
         data: the tensor that has the windows.
         axis: the axis of `op` along a strip; None if no windows overlap along any.
-        windows: how many windows a strip has.
+        windows: the number of windows of a strip.
     """
 
     op: ComputeOp

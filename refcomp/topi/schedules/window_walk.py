@@ -1,10 +1,10 @@
-"""The walk of a sum along its depth: where the next step begins in an image stored as one row.
+"""The walk of a sum along its depth: the beginnings of its steps in an image stored as one row.
 
 The steps of a convolution run over the window and over parts of the channels. Between most of them,
 the place in the image grows by the length of a part. Where the window's next pixel or next row
-begins, it grows by more. The place is the same for all threads of a group, so that counters and
-conditions are scalar instructions. Divisions would not be: LLVM makes them of 8 or 16 bits, which
-only vector instructions have.
+begins, it grows by more. The place is the same for all threads of a group, so counters and
+conditions are scalar instructions. Divisions would be vector instructions, because LLVM narrows
+them to 8 or 16 bits.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The host's schedule of Winograd's convolution on blocks of channels (`conv2d_nchwc_winograd`).
 
-An image is computed in bands of rows of tiles. For a band, all tiles are transformed first. Then,
-for a few blocks of output channels at a time, the products of 16 points are computed, and
-transformed back on the way to memory, together with the operators that follow (bias, ReLU)::
+An image is computed in bands of rows of tiles. For a band, all tiles are transformed first. Then a
+few blocks of output channels at a time are computed. The products of 16 points are transformed back
+before they are stored, together with the operators that follow (bias, ReLU)::
 
     for each image and band:
       tiles = transposed B d B                        of all input channels
@@ -63,7 +63,8 @@ class WinogradTiling:
         group: the blocks of output channels that are transformed back together.
         blocks: the blocks of output channels whose sums are in registers at once.
         tiles: the tiles whose sums are in registers at once.
-        parts: so many times these tiles stay in a cache for all blocks of the group.
+        parts: the number of parts, of `tiles` tiles each, that stay in a cache for all blocks of
+            the group.
     """
 
     rows: int
@@ -273,7 +274,7 @@ def _groups(outs: int, blocks: int, most: int) -> list[int]:
 
 
 def _most_tiles(across: int, registers: VectorRegisters) -> int:
-    """Return for how many tiles there are registers, if each has `across` registers of sums."""
+    """Return the number of tiles that fit in registers, at `across` registers for each."""
     fitting = (registers.count - 1) // across - 1
     return max(1, min(_MAX_SUMS // across, fitting))
 
@@ -285,7 +286,7 @@ def _whole_tiles(count: int, most: int) -> int:
 
 
 def _parts(count: int, tiles: int, tile_bytes: int) -> int:
-    """Return how many times `tiles` tiles fit in the cache, as a divisor of all such parts."""
+    """Return the number of parts, of `tiles` tiles each, that stay in the cache together."""
     most = max(1, _MAX_POINT_BYTES // (tiles * tile_bytes))
     return greatest_divisor(-(-count // tiles), most)
 

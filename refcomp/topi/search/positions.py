@@ -95,8 +95,8 @@ def unravel_index_numpy(indices: Array, *, shape: Sequence[int]) -> Array:
 def invert_permutation(data: Tensor) -> Tensor:
     """Return the permutation that undoes another one: element data[i] of the result is i.
 
-    If `data` is not a permutation, a place that it names several times holds the last of them, and
-    a place that it does not name holds 0. The cost is that of `scatter_elements`.
+    If `data` is not a permutation, a place that it names several times holds the last of them. A
+    place that it does not name holds 0. The cost is that of `scatter_elements`.
 
     Args:
         data: i32 or i64, of one dimension: each number from 0 to its extent - 1 once.

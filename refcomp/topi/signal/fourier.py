@@ -136,7 +136,7 @@ def _complex_axis(
 
 
 def _parts(data: Tensor) -> Part:
-    """Return what reads the parts of the complex or real numbers of `data`."""
+    """Return the function that reads the parts of the complex or real numbers of `data`."""
     wide = wide_dtype(data.dtype)
     is_real = extents(data)[-1] == 1
 
