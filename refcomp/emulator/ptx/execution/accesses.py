@@ -41,8 +41,8 @@ from refcomp.foundation.errors import Unsupported
 
 _STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
 _ORDERING = frozenset({"acquire", "release", "acq_rel"})
-# A sum with a register of 32 bits wraps around, where the space has addresses of 32 bits. nvcc
-# relies on it: for tile[i - 1] it writes [%r1 + 15], where %r1 may be i - 16.
+# In a space with addresses of 32 bits, [register + offset] wraps around. Compilers rely on this:
+# for tile[i - 1], nvcc prints [%r1 + 15], where %r1 may be i - 16.
 _ALL_32_BITS = np.uint64(0xFFFF_FFFF)
 _SPACES = ("global", "shared", "local", "const", "param")
 

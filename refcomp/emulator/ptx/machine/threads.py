@@ -356,7 +356,7 @@ class BlockThreads:
     ) -> Array | None:
         """Show an access to all observers. `values` are picked for the threads that run.
 
-        Return True for the bytes that a thread gets as undefined, of shape (threads that run,
+        Return True for the bytes that a thread gets as undefined. The shape is (threads that run,
         size). None: there are none.
         """
         numbers = self.numbers()

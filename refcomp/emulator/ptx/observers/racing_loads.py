@@ -52,7 +52,7 @@ class RacingLoads:
         self._is_certain = False  # a race of two stores was found
 
     def add(self, space: str, cells: Array, threads: Array, phases: Array) -> None:
-        """Add loads of cells in phases by threads, which are numbered in the launch."""
+        """Add loads of cells by threads, which are numbered in the launch, in these phases."""
         rows = zip(cells.tolist(), phases.tolist(), threads.tolist(), strict=True)
         self._of_threads.update(
             _ThreadLoad(_CellLoad(space, cell, phase), thread)
@@ -62,7 +62,7 @@ class RacingLoads:
     def add_others(
         self, space: str, cells: Array, writers: Array, phases: Array
     ) -> None:
-        """Add all loads of cells in phases, except for those by the threads that write."""
+        """Add all loads of cells in phases, except for loads by the writers of the cells."""
         rows = zip(cells.tolist(), phases.tolist(), writers.tolist(), strict=True)
         for cell, phase, writer in rows:
             load = _CellLoad(space, cell, phase)
