@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, cast
 
 from refcomp.driver.build_cache import recall_module
 from refcomp.foundation.errors import UserError
-from refcomp.foundation.target import Target, as_target, target_or_current
+from refcomp.foundation.target import (
+    Target,
+    as_target,
+    target_or_current,
+    with_host,
+)
 from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
 from refcomp.runtime.module import Module
@@ -48,7 +53,8 @@ def build(
             target `"interp"` runs the loop IR by the interpreter and needs no tool. By default
             it is the current target (`with refcomp.Target(...)`), or else `"llvm"`.
         target_host: what the host's part is compiled for, `"llvm"`. It is accepted for the sake of
-            classic programs: the host's part of a device program is walked by Python.
+            classic programs: the host's part of a device program is walked by Python. Its option
+            `-system-lib` is that of the target.
         name: name of the function that a schedule becomes.
 
     Returns:
@@ -71,13 +77,9 @@ def build(
         >>> print(b)
         [1. 2. 3. 4.]
     """
-    if target_host is not None and as_target(target_host).kind != "llvm":
-        raise UserError(
-            f"a host function cannot be compiled for {target_host}", remedy='"llvm"'
-        )
     if isinstance(inputs, Mapping):
-        return _build_for_targets(inputs, target)
-    chosen = target_or_current(target)
+        return _build_for_targets(inputs, target, target_host)
+    chosen = with_host(target_or_current(target), target_host)
     if not isinstance(inputs, Schedule):
         from refcomp.compiler import build_functions  # noqa: PLC0415  (as below)
 
@@ -106,6 +108,7 @@ def build(
 def _build_for_targets(
     functions: Mapping[Target | str, Sequence[PrimFunc | Scheduled]],
     target: Target | str | None,
+    target_host: Target | str | None,
 ) -> Module:
     """Return one module of functions for several targets. Each runs where its target does."""
     from refcomp.compiler import build_functions  # noqa: PLC0415  (as in `build`)
@@ -122,7 +125,8 @@ def _build_for_targets(
             remedy='pass {"llvm": [f], "opencl": [g]}',
         )
     modules = [
-        build_functions(listed, as_target(key)) for key, listed in functions.items()
+        build_functions(listed, with_host(as_target(key), target_host))
+        for key, listed in functions.items()
     ]
     return modules[0] if len(modules) == 1 else joined(modules)
 

@@ -129,6 +129,14 @@ def test_another_host_is_refused():
         refcomp.build(*_schedule(), target="llvm", target_host="opencl")
 
 
+def test_an_option_of_the_host_is_that_of_the_target():
+    message = "target interp has no option '-system-lib'"
+    for inputs in (_schedule(), ({"interp": [(*_schedule(), "f")]},)):
+        with pytest.raises(UserError, match=message):
+            target = None if len(inputs) == 1 else "interp"
+            refcomp.build(*inputs, target=target, target_host="llvm -system-lib")
+
+
 def test_a_schedule_without_arguments_is_refused():
     with pytest.raises(UserError, match="a schedule is built without arguments"):
         refcomp.build(_schedule()[0])

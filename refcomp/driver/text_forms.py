@@ -52,8 +52,12 @@ def describe(text: str, description: bytes) -> str:
     return with_description(text, description)
 
 
-def hold_data(data: bytes) -> bytes:
+def hold_data(data: bytes, description: bytes = b"") -> bytes:
     """Return a shared object for this host that holds `data`, and nothing that runs.
+
+    Args:
+        data: any bytes.
+        description: of functions, which `refcomp.system_lib` finds; b"" for none.
 
     Raises:
         ToolchainError: a tool is missing or fails.
@@ -66,6 +70,8 @@ def hold_data(data: bytes) -> bytes:
 
     triple, layout = host_triple_and_layout()
     text = print_held_data(data, triple=triple, layout=layout)
+    if description:
+        text = describe(text, description)
     return compile_source(Source(text, "llvm"), {"passes": "default<O1>"}, "so").data
 
 

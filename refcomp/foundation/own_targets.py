@@ -45,10 +45,11 @@ CUDA_LIMITS = DeviceLimits(
     argument_bytes=4096,
 )
 _LIBRARIES = "shared objects with C functions that are called, as a.so,b.so"
-_SYSTEM_LIB = (
-    "1 for saved objects that describe their functions, so that refcomp.system_lib finds them "
-    "where they are linked (default: 0)"
-)
+# Options of saved files.
+_SAVED = {
+    "system-lib": "1 for objects and libraries that describe their functions, so that "
+    "refcomp.system_lib finds them where they are linked (default: 0)",
+}
 # Options that set limits of the device.
 _LIMIT_OPTIONS = {
     "threads": "how many threads a group may have (default: as the device says)",
@@ -66,7 +67,7 @@ LLVM = TargetKind(
         "mtriple": "the machine for which code is made that is only read, also written -target= "
         "(default: this host)",
         "mattr": "features of that machine's processor, as +neon,-crypto",
-        "system-lib": _SYSTEM_LIB,
+        **_SAVED,
     },
     toolchains=("llvm",),
 )
@@ -78,7 +79,7 @@ INTERP = TargetKind(
 OPENCL = TargetKind(
     name="opencl",
     meaning="kernels in OpenCL C, which the device's driver compiles, and a host function",
-    options=_LIMIT_OPTIONS,
+    options=_LIMIT_OPTIONS | _SAVED,
     limits=OPENCL_LIMITS,
     device="opencl",
     schedules="gpu",
@@ -94,6 +95,7 @@ ROCM = TargetKind(
         "wavefront": "lanes of a wave, 32 or 64 (default: as the GPU prefers)",
         "waves": "minimum of waves for which a SIMD has registers (default: those of a group)",
         **_LIMIT_OPTIONS,
+        **_SAVED,
     },
     limits=AMD_LIMITS,
     device="rocm",
@@ -108,6 +110,7 @@ CUDA = TargetKind(
         f"(default: that of the GPU of this machine, else {DEFAULT_CUDA_ARCH})",
         "code": "cubin, ptx or fatbin (default: cubin, or fatbin for several architectures)",
         **_LIMIT_OPTIONS,
+        **_SAVED,
     },
     limits=CUDA_LIMITS,
     device="cuda",
@@ -123,6 +126,7 @@ NVPTX = TargetKind(
         "code": "cubin, or ptx, which the driver compiles (default: cubin if there is a ptxas)",
         "passes": "the value of `opt -passes=` (default: default<O3>)",
         **_LIMIT_OPTIONS,
+        **_SAVED,
     },
     limits=CUDA_LIMITS,
     device="cuda",

@@ -307,6 +307,29 @@ def option_in(text: str, name: str, default: str) -> str:
     return default
 
 
+def with_host(target: Target, target_host: Target | str | None) -> Target:
+    """Return a target with the option of the target of its host part that refcomp has for both.
+
+    Args:
+        target: what is compiled for.
+        target_host: of the kind `llvm`; None for the default.
+
+    Raises:
+        UserError: the host part cannot be compiled for `target_host`, or `target` lacks the option.
+    """
+    if target_host is None:
+        return target
+    host = as_target(target_host)
+    if host.kind != DEFAULT_TARGET:
+        raise UserError(
+            f"a host function cannot be compiled for {target_host}", remedy='"llvm"'
+        )
+    if not is_system_lib(str(host)) or is_system_lib(str(target)):
+        return target
+    kept = [f"-{name}={value}" for name, value in target.options if name != SYSTEM_LIB]
+    return as_target(" ".join([target.kind, *kept, f"-{SYSTEM_LIB}"]))
+
+
 def is_system_lib(text: str) -> bool:
     """Return True if the text of a target asks for objects that describe their functions."""
     return option_in(text, SYSTEM_LIB, "0") == "1"

@@ -17,7 +17,7 @@ from refcomp.foundation.dtype import as_dtype
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import advise
 from refcomp.foundation.records import record
-from refcomp.foundation.target import Target, as_target, target_or_current
+from refcomp.foundation.target import Target, target_or_current, with_host
 from refcomp.graph.compile import compile_graph
 from refcomp.graph.compiled import CompiledGraph, without_weights
 from refcomp.graph.constants import aligned
@@ -138,7 +138,7 @@ def build(
         params: name of a parameter -> its array. They become constants of the graph. None leaves
             all parameters inputs of the graph.
         target_host: what the host's part is compiled for, `"llvm"`. It is accepted for the sake of
-            classic programs.
+            classic programs. Its option `-system-lib` is that of the target.
         layout: accepted for the sake of classic programs: attributes of operators say layouts.
 
     Returns:
@@ -170,15 +170,11 @@ def build(
         >>> probabilities.shape
         (1, 3)
     """
-    if target_host is not None and as_target(target_host).kind != "llvm":
-        raise UserError(
-            f"a host function cannot be compiled for {target_host}", remedy='"llvm"'
-        )
     if not isinstance(layout, str | Mapping | None):
         raise UserError(
             f"{layout!r} is not a layout", remedy='give a text such as "NCHW"'
         )
-    chosen = target_or_current(target)
+    chosen = with_host(target_or_current(target), target_host)
     arrays = {} if params is None else host_arrays(params)
     if isinstance(net, Graph):
         graph = inputs_to_constants(net, arrays) if arrays else net

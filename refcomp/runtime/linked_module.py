@@ -13,6 +13,7 @@ from __future__ import annotations
 import ctypes
 
 from refcomp.foundation.errors import UserError
+from refcomp.runtime.device import device
 from refcomp.runtime.files.bundle import decompress_members
 from refcomp.runtime.files.damage import damaged
 from refcomp.runtime.files.manifest import (
@@ -20,7 +21,13 @@ from refcomp.runtime.files.manifest import (
     MANIFEST,
     LinkedContents,
     ModuleContents,
+    checked_manifest,
     unpack,
+)
+from refcomp.runtime.files.program_manifest import (
+    ProgramContents,
+    read_hosts,
+    unpack_program,
 )
 from refcomp.runtime.host import callback, thread_pool
 from refcomp.runtime.host.linked_objects import LinkedObjects, linked_objects
@@ -32,7 +39,8 @@ from refcomp.runtime.module import Module
 def system_lib() -> Module:
     """Return a module of all functions that are linked into this process.
 
-    Build them for the target `llvm -system-lib`, and save objects: `module.save("f.o")`. A linker
+    Build them for a target with the option `-system-lib`, such as `llvm -system-lib` or
+    `opencl -system-lib`, and save objects: `module.save("f.o")`. A linker
     makes a library of one or more objects: `cc -shared f.o g.o -o lib.so -lm`. Load the library in
     any way, such as `ctypes.CDLL("./lib.so")`. `module.export_library("lib.so")` links a library
     of one module.
@@ -89,22 +97,31 @@ def system_lib() -> Module:
     return joined(modules, LinkedContents(", ".join(files)))
 
 
-def _read(file: str, description: bytes) -> ModuleContents:
+def _read(file: str, description: bytes) -> ModuleContents | ProgramContents:
     """Return the contents of a description, after the checks of a module file. UserError."""
-    place = f"the description of functions in {file}"
+    place = _place(file)
     try:
         members = decompress_members(description)
     except ValueError as error:
         raise damaged(place, str(error)) from error
     if MANIFEST not in members:
         raise damaged(place, "it has no manifest")
+    manifest = checked_manifest(place, members)
+    if "device" in manifest:
+        return unpack_program(place, manifest, members)
     contents = unpack(place, members)
     if contents.binary.format != LINKED:
         raise damaged(place, f"its code has the format {contents.binary.format!r}")
     return contents
 
 
-def _refuse_repeated(found: list[tuple[LinkedObjects, ModuleContents]]) -> None:
+def _place(file: str) -> str:
+    return f"the description of functions in {file}"
+
+
+def _refuse_repeated(
+    found: list[tuple[LinkedObjects, ModuleContents | ProgramContents]],
+) -> None:
     """Raise UserError if two objects describe functions of one name."""
     files: dict[str, str] = {}
     for linked, contents in found:
@@ -122,7 +139,13 @@ def _refuse_repeated(found: list[tuple[LinkedObjects, ModuleContents]]) -> None:
             )
 
 
-def _module_of(linked: LinkedObjects, contents: ModuleContents) -> Module:
+def _module_of(
+    linked: LinkedObjects, contents: ModuleContents | ProgramContents
+) -> Module:
+    if isinstance(contents, ProgramContents):
+        hosts = read_hosts(_place(linked.file), contents)
+        home = device(contents.device)
+        return Module.from_program_contents(contents, hosts, home)
     for name, symbol in contents.symbols.items():
         _require_exported(linked, name, symbol)
     functions = [

@@ -476,8 +476,9 @@ class Module:
           only the kernels.
         - `.o`, `.s`, `.bc`: the object, the assembly or the optimised bitcode, which LLVM's tools
           make of the LLVM IR. A linker makes a program or a library of an object.
-          For a target with `-system-lib`, these files, `.ll` and `.so` describe their functions, so
-          that `refcomp.system_lib` finds them wherever they are linked.
+          For a target with `-system-lib`, these files, `.so` and the `.ll` of hosts describe their
+          functions, so that `refcomp.system_lib` finds them wherever they are linked. For devices,
+          the description has the code of the kernels.
         - `.hsaco`, `.cubin`, `.fatbin`, `.ptx`: the code of the kernels, for other programs and for
           `load_code_object`.
 

@@ -16,6 +16,7 @@ from refcomp.foundation.target import (
     register_kind,
     target_kinds,
     target_or_current,
+    with_host,
 )
 from refcomp.foundation.target_kind import DeviceLimits, TargetKind
 
@@ -225,3 +226,26 @@ def test_the_option_is_off_without_it_and_by_0():
 def test_other_spellings_of_the_option_are_refused(text, message):
     with pytest.raises(UserError, match=message):
         as_target(text)
+
+
+@pytest.mark.parametrize(
+    "target, host, expected",
+    [
+        ("opencl", None, "opencl"),
+        ("opencl", "llvm", "opencl"),
+        ("opencl", "llvm -system-lib=0", "opencl"),
+        ("rocm -mcpu=gfx942", "llvm --system-lib", "rocm -mcpu=gfx942 -system-lib=1"),
+        ("llvm -system-lib=0", "llvm -system-lib", "llvm -system-lib=1"),
+        ("cuda -system-lib -arch=sm_80", "llvm -system-lib", "cuda -arch=sm_80 -system-lib=1"),
+        ("nvptx -system-lib", "llvm", "nvptx -system-lib=1"),
+    ],
+)
+def test_the_option_of_the_host_is_that_of_the_target(target, host, expected):
+    assert str(with_host(as_target(target), host)) == expected
+
+
+def test_targets_of_hosts_that_are_refused():
+    with pytest.raises(UserError, match='cannot be compiled for opencl(.|\n)*"llvm"'):
+        with_host(as_target("llvm"), "opencl")
+    with pytest.raises(UserError, match="target interp has no option '-system-lib'"):
+        with_host(as_target("interp"), "llvm -system-lib")

@@ -243,6 +243,10 @@ def without(name: str) -> dict[str, np.ndarray]:
             lambda: build(NET, "interp", SHAPE, target_host="opencl"),
             "cannot be compiled for opencl",
         ),
+        (
+            lambda: build(NET, "interp", SHAPE, target_host="llvm -system-lib"),
+            "target interp has no option '-system-lib'",
+        ),
         (lambda: build(NET, "interp", SHAPE, layout=3), "3 is not a layout"),
         (lambda: build(NET, "interp", SHAPE, "float99"), "unknown dtype 'float99'"),
         (lambda: build(NET, "interp", SHAPE, params=3), "parameters are a int, not arrays by name"),

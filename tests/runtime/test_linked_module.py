@@ -15,11 +15,13 @@ import numpy as np
 import pytest
 
 import refcomp as rc
-from refcomp.foundation.artifacts import Binary, Signature
+from refcomp import classic as tvm
+from refcomp.foundation.artifacts import Binary, Signature, Source
 from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.runtime import linked_module
 from refcomp.runtime.files.bundle import compress_members
 from refcomp.runtime.files.manifest import ModuleContents, ObjectContents, pack, pack_description
+from refcomp.runtime.files.program_manifest import ProgramContents, pack_program
 from refcomp.runtime.host.linked_objects import LinkedObjects, linked_objects
 from refcomp.runtime.module import Module
 from refcomp.toolchain.description import load_description
@@ -166,6 +168,41 @@ class TestLinked:
                 module.save(tmp_path / file)
 
 
+@pytest.mark.parametrize(
+    ("target", "device"),
+    [
+        pytest.param("opencl", rc.opencl, marks=pytest.mark.pocl),
+        pytest.param(
+            "rocm -mcpu=gfx942", lambda: rc.rocm_emulator("gfx942"), marks=pytest.mark.rocm
+        ),
+    ],
+)
+def test_kernels_are_linked_beside_functions(
+    target: str, device: Callable[[], rc.runtime.Device], link: Callable[..., Path], tmp_path: Path
+) -> None:
+    kind = target[:4]
+    A = rc.placeholder((64,), name="A")
+    B = rc.compute((64,), lambda i: A[i] + 2.0, name="B")
+    s = rc.create_schedule(B)
+    s[B].bind(B.op.axis[0], rc.thread_axis("threadIdx.x"))
+    host = "llvm --system-lib"
+    kernels = rc.build(s, [A, B], target, target_host=host, name=f"linked_{kind}")
+    ctypes.CDLL(link("lib.so", kernels, add(f"linked_host_of_{kind}", 1.0)))
+    shared = rc.build(s, [A, B], target, target_host=host, name=f"linked_shared_{kind}")
+    shared.export_library(tmp_path / "shared.so")
+    ctypes.CDLL(tmp_path / "shared.so")
+    module = rc.system_lib()
+    assert result(module[f"linked_host_of_{kind}"], ONES) == [2.0] * 4
+    for each in (module, rc.load_module(tmp_path / "shared.so")):
+        place = device()
+        b = rc.empty((64,), "float32", place)
+        each[f"linked_shared_{kind}"](rc.array(np.ones(64, "f4"), place), b)
+        assert (b.asnumpy() == 3).all()
+    module[f"linked_{kind}"](b, a := rc.empty((64,), "float32", place))
+    assert (a.asnumpy() == 5).all()
+    assert len(module.imported_modules) == 2
+
+
 def described(name: str = "f", file: str = "a.so", **manifest: object) -> LinkedObjects:
     """Return a library that nobody loaded, with changes of the manifest of its description."""
     contents = ObjectContents(f"{os.uname().machine}-linux-gnu", (Signature(name, ()),), "llvm", {})
@@ -181,6 +218,10 @@ def refusal(monkeypatch: pytest.MonkeyPatch, *linked: LinkedObjects) -> str:
         rc.system_lib()
     assert caught.value.remedy
     return str(caught.value)
+
+
+def test_the_classic_name_is_an_alias() -> None:
+    assert tvm.module.system_lib is rc.system_lib
 
 
 def test_nothing_is_linked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,6 +277,16 @@ def test_damaged_descriptions(monkeypatch: pytest.MonkeyPatch) -> None:
         text = refusal(monkeypatch, linked)
         assert text.startswith("the description of functions in a.so is damaged\n")
         assert "save the module again" in text
+
+
+def test_kernels_whose_host_functions_are_damaged(monkeypatch: pytest.MonkeyPatch) -> None:
+    contents = ProgramContents(
+        (Signature("f", ()),), "func f(", (), "opencl", Source("", "opencl"), "f", "opencl", {}, {}
+    )
+    description = compress_members(pack_program(contents))
+    text = refusal(monkeypatch, LinkedObjects("a.so", ctypes.CDLL(None), (description,)))
+    assert text.startswith("the description of functions in a.so is damaged\n")
+    assert "its host functions cannot be read" in text
 
 
 def test_a_description_with_code_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

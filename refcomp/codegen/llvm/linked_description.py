@@ -24,15 +24,3 @@ def with_description(text: str, description: bytes) -> str:
         size=len(description), length=len(description) + padding, text=spelled
     )
     return "".join(separate([text, note]))
-
-
-def print_description(description: bytes, *, triple: str, layout: str) -> str:
-    """Return the text of a file that has nothing but a description.
-
-    Args:
-        description: any bytes.
-        triple: LLVM's name of the machine.
-        layout: its data layout, as LLVM spells it.
-    """
-    header = load_spelling("llvm").macros.header(layout=layout, triple=triple)
-    return with_description(header, description)

@@ -14,10 +14,10 @@ from contextlib import contextmanager, suppress
 from typing import IO
 
 from refcomp.foundation.errors import UserError
+from refcomp.runtime.files.bundle import TOTAL_LIMIT
 from refcomp.runtime.files.damage import damaged
 
 MEMBER_LIMIT = 256 << 20  # bytes of a member
-TOTAL_LIMIT = 512 << 20  # bytes of all members
 COUNT_LIMIT = 64  # members
 
 _MEMBER = re.compile(

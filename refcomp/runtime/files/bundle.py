@@ -9,8 +9,7 @@ import json
 import zlib
 from collections.abc import Mapping
 
-from refcomp.runtime.files.archive import TOTAL_LIMIT
-
+TOTAL_LIMIT = 512 << 20  # bytes of all members of a module
 _END = b"\n"
 
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 # LLVM IR, the target of its module, and a suffix such as `.o` -> the bytes of the file.
 MakeCode = Callable[[str, str, str], bytes]
 
-# Data -> a shared object for this host that holds the data. C programs find it by the symbols
-# `refcomp_device_code` and `refcomp_device_code_size`.
-HoldData = Callable[[bytes], bytes]
+# Data and a description -> a shared object for this host that holds both. C programs find the data
+# by the symbols `refcomp_device_code` and `refcomp_device_code_size`. No description is b"".
+HoldData = Callable[[bytes, bytes], bytes]
 
 # LLVM IR and a description of its functions -> LLVM IR whose object holds the description.
 Describe = Callable[[str, bytes], str]

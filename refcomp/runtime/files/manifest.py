@@ -19,7 +19,6 @@ from refcomp.foundation.errors import RefcompError, UserError
 from refcomp.foundation.hashing import sha256
 from refcomp.foundation.python_limits import paused_collector
 from refcomp.foundation.records import record
-from refcomp.foundation.triples import architecture_of
 from refcomp.runtime.files.damage import damaged
 
 # A JSON object. A value is checked where it is used, by `as_texts` or one of the MALFORMED.
@@ -121,6 +120,8 @@ def pack_description(contents: ModuleContents | ObjectContents) -> dict[str, byt
     """
     if isinstance(contents, ModuleContents):
         return pack(replace(contents, binary=_LINKED_CODE, libraries=()))
+    from refcomp.foundation.triples import architecture_of  # noqa: PLC0415  (rare)
+
     names = [signature.name for signature in contents.signatures]
     described = ModuleContents(
         signatures=contents.signatures,

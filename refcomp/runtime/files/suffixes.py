@@ -14,7 +14,7 @@ from pathlib import PurePath
 from refcomp.foundation.artifacts import Binary
 from refcomp.foundation.elf import needed_libraries
 from refcomp.foundation.errors import Unsupported, UserError
-from refcomp.foundation.target import is_system_lib
+from refcomp.foundation.target import DEFAULT_TARGET, is_system_lib
 from refcomp.runtime.files.archive import write_archive, write_described, write_file
 from refcomp.runtime.files.bundle import compress_members
 from refcomp.runtime.files.code_tools import code_tools, data_holder, describer
@@ -111,7 +111,11 @@ def _write_device_code(path: str, contents: ProgramContents) -> None:
             why="it has only loaded modules, and so has no tools of refcomp.build",
             remedy="save the module as a module file: module.save(path)",
         )
-    members = pack_program(contents, hold(code_bytes(contents.code)))
+    description = b""
+    if is_system_lib(contents.target):
+        description = compress_members(pack_program(contents))
+    holder = hold(code_bytes(contents.code), description)
+    members = pack_program(contents, holder)
     write_described(path, members.pop("binary"), members)
 
 
@@ -164,14 +168,19 @@ def _plain_form(suffix: str, target: str, contents: Contents | None) -> bytes:
 
 
 def _made_by_tools(suffix: str, target: str, contents: Contents | None) -> bytes:
-    if not isinstance(contents, ModuleContents | ObjectContents):
+    if isinstance(contents, ModuleContents | ObjectContents):
+        text = _llvm_text(target, contents).decode("utf-8", "surrogatepass")
+    elif isinstance(contents, ProgramContents) and is_system_lib(target):
+        # The description has the code of the kernels. Nothing runs on the host.
+        text = _described("", contents)
+        target = DEFAULT_TARGET
+    else:
         raise Unsupported(
             f"a module for the target {target} has no file {suffix}",
             why="such files hold code for processors, made of LLVM IR",
             remedy="build it for the target 'llvm', or save it as a module file: "
             "module.save(path)",
         )
-    text = _llvm_text(target, contents).decode("utf-8", "surrogatepass")
     make = code_tools()
     if make is None:
         raise Unsupported(
@@ -183,28 +192,40 @@ def _made_by_tools(suffix: str, target: str, contents: Contents | None) -> bytes
 
 
 def _llvm_text(target: str, contents: Contents | None) -> bytes:
-    """Return the LLVM IR, with the description of the functions if the target asks for it."""
+    """Return the LLVM IR of a module for hosts, or of the kernels of another.
+
+    For hosts, it has the description of the functions if the target asks for it.
+    """
     text = _text(".ll", target, contents)
-    targets = [target]
     if isinstance(contents, JoinedContents):
-        targets = [part for part, _ in contents.parts]
-    if not any(map(is_system_lib, targets)):
+        if any(is_system_lib(part) for part, _ in contents.parts):
+            raise Unsupported(
+                f"a module for the targets {target} has no text that describes its functions",
+                remedy="build and save a module for each of them",
+            )
         return text
-    if not isinstance(contents, ModuleContents | ObjectContents):
-        raise Unsupported(
-            f"a module for the targets {target} has no text that describes its functions",
-            remedy="build and save a module for each of them",
-        )
+    if isinstance(contents, ModuleContents | ObjectContents) and is_system_lib(target):
+        described = _described(text.decode("utf-8", "surrogatepass"), contents)
+        return described.encode("utf-8", "surrogatepass")
+    return text
+
+
+def _described(
+    text: str, contents: ModuleContents | ObjectContents | ProgramContents
+) -> str:
+    """Return LLVM IR whose object holds the description of a module, too."""
     describe = describer()
     if describe is None:
         raise Unsupported(
-            f"this program cannot write the description of functions for {target}",
+            f"this program cannot write the description of functions for {contents.target}",
             why="it has only loaded modules, and so has no tools of refcomp.build",
             remedy="save the module in the program that builds it",
         )
-    description = compress_members(pack_description(contents))
-    described = describe(text.decode("utf-8", "surrogatepass"), description)
-    return described.encode("utf-8", "surrogatepass")
+    if isinstance(contents, ProgramContents):
+        members = pack_program(contents)
+    else:
+        members = pack_description(contents)
+    return describe(text, compress_members(members))
 
 
 def _text(suffix: str, target: str, contents: Contents | None) -> bytes:

@@ -12,8 +12,9 @@ import refcomp as rc
 from refcomp.foundation.artifacts import Binary, Signature, Source
 from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.runtime.files import code_tools
+from refcomp.runtime.files.bundle import decompress_members
 from refcomp.runtime.files.manifest import JoinedContents, ObjectContents
-from refcomp.runtime.files.program_manifest import ProgramContents
+from refcomp.runtime.files.program_manifest import ProgramContents, pack_program
 from refcomp.runtime.files.suffixes import write_form
 from refcomp.toolchain.description import load_description
 from refcomp.toolchain.find import find_tool
@@ -44,6 +45,24 @@ def test_code_of_kernels(form: str, tmp_path: Path) -> None:
     path = tmp_path / f"x.{form}"
     write_form(str(path), "", "cuda", program(Binary(b"code", form)))
     assert path.read_bytes() == b"code"
+
+
+def test_an_object_of_a_device_is_its_description(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    described: list[bytes] = []
+
+    def describe(text: str, description: bytes) -> str:
+        described.append(description)
+        return f"{text}note"
+
+    monkeypatch.setattr(code_tools, "_DESCRIBERS", [describe])
+    monkeypatch.setattr(code_tools, "_TOOLS", [lambda *args: str(args).encode()])
+    target = "cuda -system-lib=1"
+    contents = replace(program(Binary(b"code", "cubin")), target=target)
+    write_form(str(tmp_path / "x.o"), "", target, contents)
+    assert (tmp_path / "x.o").read_text() == "('note', 'llvm', '.o')"
+    assert decompress_members(described[0]) == pack_program(contents)
 
 
 def test_an_argument_names_the_form_of_any_path(tmp_path: Path) -> None:
