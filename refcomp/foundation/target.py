@@ -31,6 +31,16 @@ DEFAULT_TARGET = "llvm"
 SYSTEM_LIB = "system-lib"
 # The words of classic programs for options.
 _CLASSIC_OPTIONS = {"target": "mtriple"}
+# Kinds of targets of classic programs that refcomp does not have -> what to write.
+_CLASSIC_KINDS = {
+    "stackvm": "write interp, which needs no tools either",
+    "c": "write llvm: module.save writes LLVM IR, assembly and objects",
+    **dict.fromkeys(("metal", "vulkan", "opengl", "webgpu"), "write opencl"),
+    **dict.fromkeys(("sdaccel", "aocl", "aocl_sw_emu"), "FPGAs are not a target"),
+    "ext_dev": "call refcomp.register_backend to add a target",
+}
+# Options of classic programs that chose tuned schedules.
+_TUNING_OPTIONS = ("device", "model", "keys")
 
 
 def register_kind(kind: TargetKind) -> None:
@@ -210,9 +220,11 @@ def as_target(value: Target | str) -> Target:
     if kind is None:
         known = "\n    ".join(f"{k.name}: {k.meaning}" for k in _KINDS.values())
         gpu = re.search(r"gfx\w+", value) if isinstance(value, str) else None
-        hint = f"write rocm -mcpu={gpu[0]}; " if gpu else ""
-        remedy = f"{hint}use one of\n    {known}"
         first = words[0] if words else ""
+        hint = f"write rocm -mcpu={gpu[0]}; " if gpu else ""
+        if first in _CLASSIC_KINDS:
+            hint = f"{_CLASSIC_KINDS[first]}; "
+        remedy = f"{hint}use one of\n    {known}"
         raise UserError(
             f"unknown target {value!r}", remedy=advise(first, _KINDS, remedy)
         )
@@ -282,10 +294,12 @@ def _read_option(kind: TargetKind, word: str) -> tuple[str, str]:
         known = ", ".join(
             f"-{option}=... ({text})" for option, text in kind.options.items()
         )
-        raise UserError(
-            f"target {kind.name} has no option {word!r}",
-            remedy=advise(name, kind.options, f"options: {known or 'none'}"),
-        )
+        remedy = advise(name, kind.options, f"options: {known or 'none'}")
+        if name in _TUNING_OPTIONS:
+            remedy = (
+                "leave it out: it chose tuned schedules, which refcomp does not have"
+            )
+        raise UserError(f"target {kind.name} has no option {word!r}", remedy=remedy)
     return name, value
 
 

@@ -249,3 +249,27 @@ def test_targets_of_hosts_that_are_refused():
         with_host(as_target("llvm"), "opencl")
     with pytest.raises(UserError, match="target interp has no option '-system-lib'"):
         with_host(as_target("interp"), "llvm -system-lib")
+
+
+@pytest.mark.parametrize(
+    ("target", "advice"),
+    [
+        ("stackvm", "write interp, which needs no tools either; use one of"),
+        ("c", "write llvm: module.save writes LLVM IR, assembly and objects; use one of"),
+        ("metal", "write opencl; use one of"),
+        ("ext_dev", "call refcomp.register_backend to add a target; use one of"),
+    ],
+)
+def test_classic_kinds_of_targets_are_refused_with_what_to_write(target, advice):
+    with pytest.raises(UserError, match=f"unknown target '{target}'") as info:
+        as_target(target)
+    assert advice in info.value.remedy
+
+
+@pytest.mark.parametrize("word", ["-device=mali", "-model=1080ti", "-keys=gpu"])
+def test_options_that_chose_tuned_schedules_are_left_out(word):
+    with pytest.raises(UserError, match=f"target opencl has no option '{word}'") as info:
+        as_target(f"opencl {word}")
+    assert (
+        info.value.remedy == "leave it out: it chose tuned schedules, which refcomp does not have"
+    )
