@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from refcomp import building
-from refcomp.classic.options import build_config, classic_settings
+from refcomp.classic.options import ClassicSettings, build_config, classic_settings
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.target import Target
 from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.promotion import const
-from refcomp.ir.stmt import Pragma
+from refcomp.ir.stmt import Pragma, Stmt
+from refcomp.ir.verify import Level, find_fault
 from refcomp.ir.view import BufferView
 from refcomp.lowering import lower as lowering
 from refcomp.passes.apply_unroll_pragmas import AUTO_UNROLL_MAX_STEP, UNROLL_EXPLICIT
@@ -36,7 +38,8 @@ def lower(
     """Return the function that carries out a schedule, by `refcomp.lower`.
 
     `tvm.build_config(auto_unroll_max_step=..., unroll_explicit=...)` acts like these pragmas around
-    the whole function.
+    the whole function. The functions of `add_lower_pass` then change its statement. They get the
+    loops before any pass of refcomp, whatever their phase.
 
     Args:
         sch: the schedule.
@@ -46,7 +49,8 @@ def lower(
         simple_mode: accepted, and ignored.
 
     Raises:
-        UserError: the arguments do not fit the schedule, or `binds` is given.
+        UserError: the arguments do not fit the schedule, `binds` is given, or a function of
+            `add_lower_pass` returns what is not a legal statement.
 
     Example::
 
@@ -73,7 +77,30 @@ def lower(
         body = Pragma(
             AUTO_UNROLL_MAX_STEP, const(settings.auto_unroll_max_step, "int64"), body
         )
-    return func.with_body(body)
+    func = func.with_body(body)
+    for _, change in settings.add_lower_pass:
+        func = _changed(func, change)
+    return func
+
+
+def _changed(func: PrimFunc, change: Callable[[Stmt], Stmt]) -> PrimFunc:
+    """Return `func` with the statement that a user's pass returns. Refuse an illegal one."""
+    name = getattr(change, "__name__", repr(change))
+    body = change(func.body)
+    if not isinstance(body, Stmt):
+        raise UserError(
+            f"the pass {name} returned {body!r}, which is not a statement",
+            remedy="return the statement that it was given, or another one",
+        )
+    made = func.with_body(body)
+    fault = find_fault(made, Level.NESTED)
+    if fault is not None:
+        raise UserError(
+            f"the pass {name} returned an illegal statement: {fault.what}",
+            where=None if fault.stmt is None else repr(fault.stmt),
+            remedy="return a statement of the loops that tvm.lower makes",
+        )
+    return made
 
 
 def build(
@@ -109,8 +136,7 @@ def build(
         'default_function'
     """
     _check_binds(binds)
-    settings = classic_settings()
-    is_plain = settings.unroll_explicit and not settings.auto_unroll_max_step
+    is_plain = replace(classic_settings(), offset_factor=0) == ClassicSettings()
     if isinstance(inputs, Schedule) and not is_plain:
         return building.build(lower(inputs, args, name), None, target, target_host)
     return building.build(inputs, args, target, target_host, name)

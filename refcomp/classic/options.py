@@ -5,7 +5,7 @@ building.py applies `ClassicSettings`. All other options are those of `refcomp.b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import fields, replace
@@ -14,6 +14,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import advise
 from refcomp.foundation.options import BuildOptions, build_options
 from refcomp.foundation.records import record
+from refcomp.ir.stmt import Stmt
 
 
 @record
@@ -38,11 +39,13 @@ class ClassicSettings:
         auto_unroll_max_step: unroll loops of at most so many stores; 0 for none.
         unroll_explicit: False to let the target's compiler unroll loops.
         offset_factor: a divisor of the offsets of buffers of tensor intrinsics; 0 for none.
+        add_lower_pass: tuples (phase, function). Each function returns a statement for a statement.
     """
 
     auto_unroll_max_step: int = 0
     unroll_explicit: bool = True
     offset_factor: int = 0
+    add_lower_pass: tuple[tuple[int, Callable[[Stmt], Stmt]], ...] = ()
 
 
 _SETTINGS: ContextVar[ClassicSettings] = ContextVar(
@@ -74,9 +77,7 @@ OPTIONS = {
     "double_buffer_split_loop": ClassicOption(
         (1,), "split the loop by 2, and write s[T].unroll(axis) for the inner one"
     ),
-    "add_lower_pass": ClassicOption(
-        (None, []), "change the function that refcomp.lower returns, and build it"
-    ),
+    "add_lower_pass": ClassicOption(None),
     "dump_pass_ir": ClassicOption((False,), _DUMP),
     "instrument_bound_checkers": ClassicOption(None),
     "disable_select_rewriting": ClassicOption(
@@ -100,7 +101,9 @@ def build_config(**changes: object) -> Iterator[BuildOptions]:
         **changes: classic options, and options of `refcomp.build_options`. The classic
             `instrument_bound_checkers` sets `check_bounds`. `auto_unroll_max_step` and
             `unroll_explicit` act on `tvm.lower` and `tvm.build`, `offset_factor` on
-            `tvm.decl_tensor_intrin`. An option that is not given keeps its value.
+            `tvm.decl_tensor_intrin`. `add_lower_pass` is a list of tuples (phase, function). The
+            functions change the statement that `tvm.lower` makes, in the order of their phases. An
+            option that is not given keeps its value.
 
     Yields:
         The options in force.
@@ -148,7 +151,11 @@ def build_config(**changes: object) -> Iterator[BuildOptions]:
 def _changed_settings(changes: Mapping[str, object]) -> ClassicSettings:
     names = [setting.name for setting in fields(ClassicSettings)]
     chosen = {name: value for name, value in changes.items() if name in names}
+    if "add_lower_pass" in chosen:
+        chosen["add_lower_pass"] = _checked_passes(chosen["add_lower_pass"])
     for name, value in chosen.items():
+        if name == "add_lower_pass":
+            continue
         is_flag = name == "unroll_explicit"
         if not isinstance(value, int) or value < 0 or (is_flag and value > 1):
             raise UserError(
@@ -156,3 +163,21 @@ def _changed_settings(changes: Mapping[str, object]) -> ClassicSettings:
                 remedy="pass True or False" if is_flag else "pass an int of at least 0",
             )
     return replace(_SETTINGS.get(), **chosen)  # type: ignore[arg-type]
+
+
+def _checked_passes(value: object) -> tuple[tuple[int, Callable[[Stmt], Stmt]], ...]:
+    """Return tuples (phase, function) in the order of their phases."""
+    pairs = [] if value is None else value
+    if isinstance(pairs, list | tuple) and all(map(_is_pass, pairs)):
+        return tuple(sorted(map(tuple, pairs), key=lambda pair: pair[0]))
+    raise UserError(
+        f"the build option add_lower_pass cannot be {value!r}",
+        remedy="pass a list of tuples (phase, function), as [(1, my_pass)]",
+    )
+
+
+def _is_pass(pair: object) -> bool:
+    match pair:
+        case [int(), function]:
+            return callable(function)
+    return False

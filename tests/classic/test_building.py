@@ -69,6 +69,42 @@ def test_functions_that_were_lowered_are_built_as_they_are() -> None:
         assert (b == 4).all()
 
 
+def test_a_pass_of_the_user_changes_what_is_lowered_and_built() -> None:
+    A = tvm.placeholder((8,), name="A")
+    B = tvm.compute((8,), lambda i: A[i] * 2.0, name="B")
+    s = tvm.create_schedule(B.op)
+
+    def triple(stmt):
+        def change(number):
+            return tvm.const(3.0) if number.value == 2.0 else None
+
+        return tvm.ir_pass.IRTransform(stmt, None, change, ["FloatImm"])
+
+    b = np.zeros(8, "float32")
+    with tvm.build_config(add_lower_pass=[(1, triple)]):
+        assert "A[i] * 3.0f32" in str(tvm.lower(s, [A, B], simple_mode=True))
+        tvm.build(s, [A, B], "interp")(np.ones(8, "float32"), b)
+    assert (b == 3).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda stmt: None, "returned None, which is not a statement"),
+        (lambda stmt: stmt.body, "returned an illegal statement: .* i"),
+    ],
+)
+def test_a_pass_that_breaks_the_function_is_refused(change, message: str) -> None:
+    A = tvm.placeholder((8,), name="A")
+    B = tvm.compute((8,), lambda i: A[i] * 2.0, name="B")
+    change.__name__ = "my_pass"
+    with (
+        tvm.build_config(add_lower_pass=[(0, change)]),
+        pytest.raises(UserError, match=f"the pass my_pass {message}"),
+    ):
+        tvm.build(tvm.create_schedule(B.op), [A, B], "interp")
+
+
 @pytest.mark.parametrize("function", [tvm.build, tvm.lower])
 def test_binds_are_refused_with_what_to_write(function) -> None:
     s, args = row_sums()

@@ -31,7 +31,6 @@ REFUSED = {
     "detect_global_barrier": (True, "build a kernel for each part"),
     "restricted_func": (False, "give each argument memory of its own"),
     "double_buffer_split_loop": (2, "split the loop by 2"),
-    "add_lower_pass": ([(1, print)], "change the function that refcomp.lower returns"),
     "dump_pass_ir": (True, "REFCOMP_DUMP=folder"),
     "disable_select_rewriting": (True, "if_then_else"),
     "disable_vectorize": (True, "leave out s[T].vectorize(axis)"),
@@ -78,6 +77,9 @@ def test_settings_of_lowering_last_as_long_as_the_scope() -> None:
     with build_config(auto_unroll_max_step=16, offset_factor=4):
         with build_config(unroll_explicit=False, auto_unroll_max_step=8):
             assert classic_settings() == ClassicSettings(8, False, 4)
+        passes = [(2, print), [1, repr]]
+        with build_config(add_lower_pass=passes):
+            assert classic_settings().add_lower_pass == ((1, repr), (2, print))
         assert classic_settings() == ClassicSettings(16, True, 4)
     assert classic_settings() == ClassicSettings()
 
@@ -90,6 +92,9 @@ def test_settings_of_lowering_last_as_long_as_the_scope() -> None:
         ("offset_factor", 2.0, "pass an int of at least 0"),
         ("unroll_explicit", 2, "pass True or False"),
         ("unroll_explicit", None, "pass True or False"),
+        ("add_lower_pass", print, "pass a list of tuples (phase, function), as [(1, my_pass)]"),
+        ("add_lower_pass", [print], "pass a list of tuples (phase, function), as [(1, my_pass)]"),
+        ("add_lower_pass", [(1, 2)], "pass a list of tuples (phase, function), as [(1, my_pass)]"),
     ],
 )
 def test_settings_of_another_type_are_refused(name: str, value: object, remedy: str) -> None:
