@@ -1,5 +1,7 @@
 """Devices and targets by their classic names: programs skip what does not exist."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -30,12 +32,18 @@ def test_other_names_are_those_of_refcomp() -> None:
         tvm.context("metal", -1)
 
 
-def test_targets_without_tools_are_not_enabled(monkeypatch) -> None:
+@pytest.mark.parametrize(
+    ("toolchain", "is_needed", "enabled"),
+    [("cuda", True, False), ("cuda", False, True), ("rocm", True, True)],
+)
+def test_a_target_is_enabled_unless_a_tool_that_it_needs_is_missing(
+    monkeypatch, toolchain: str, is_needed: bool, enabled: bool
+) -> None:
+    missing = SimpleNamespace(toolchain=toolchain, is_needed=is_needed, is_ok=False)
+    monkeypatch.setattr("refcomp.classic.devices.diagnose", lambda: [missing])
+    assert tvm.module.enabled("gpu") is tvm.module.enabled("cuda -arch=sm_80") is enabled
     assert tvm.module.enabled("interp")
     assert not tvm.module.enabled("stackvm")
-    monkeypatch.setenv("PATH", "")
-    monkeypatch.setattr("refcomp.classic.devices.diagnose", lambda: [])
-    assert tvm.module.enabled("gpu")  # nothing is needed, so nothing is missing
 
 
 @pytest.mark.llvm
