@@ -7,6 +7,7 @@ meaning is left out. Its AttributeError says what to write instead.
 - namespace.py: the namespaces of aliases
 - `operators/`: operators of topi that take attributes in order, or under other names
 - networks.py, executors.py: networks of NNVM, and what runs them
+- sessions.py: sessions of this process
 - functions.py: other functions of this kind
 - options.py: `build_config`
 - methods.py: classic attributes, which are added to refcomp's classes

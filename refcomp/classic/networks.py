@@ -217,8 +217,9 @@ def build_config(
         ...     print(config.passes()[-1])
         fuse_operators
     """
-    added = [add_pass] if isinstance(add_pass, str) else add_pass or ()
-    names = [_PASSES.get(name, name) for name in added]
+    if isinstance(add_pass, str) or not isinstance(add_pass, Sequence | None):
+        add_pass = [add_pass]
+    names = [_PASSES.get(name, name) for name in add_pass or ()]
     with building.build_config(opt_level, names) as config:
         yield config
 

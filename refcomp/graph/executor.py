@@ -224,11 +224,11 @@ class GraphExecutor:
             UserError: no such output exists, or the graph has not been run.
         """
         results = self._results
-        if not 0 <= index < len(results):
+        if not isinstance(index, int) or not 0 <= index < len(results):
             remedy = (
                 f"ask for 0 to {len(results) - 1}" if results else "call run() first"
             )
-            raise UserError(f"the last run has no output {index}", remedy=remedy)
+            raise UserError(f"the last run has no output {index!r}", remedy=remedy)
         return results[index] if out is None else out.copyfrom(results[index])
 
     def run(

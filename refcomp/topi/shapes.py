@@ -198,6 +198,10 @@ def normalize_axis(axis: int, rank: int, operator: str) -> int:
     Raises:
         UserError: the axis is not one of -rank, ..., rank - 1.
     """
+    if not isinstance(axis, int | np.integer):
+        raise UserError(
+            f"{operator}: axis {axis!r} is not a number", remedy="use an int"
+        )
     if not -rank <= axis < rank:
         raise UserError(
             f"{operator}: axis {axis} is out of range for {rank} dimensions",

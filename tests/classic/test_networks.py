@@ -94,6 +94,8 @@ def test_classic_passes_are_added_by_their_names() -> None:
         assert {"fuse_operators", "fold_constants"} <= set(made.passes())
     with nnvm.compiler.build_config(0, "FoldScaleAxis") as made:
         assert "fold_scale_axis" in made.passes()
+    with pytest.raises(UserError, match="no graph pass is called 3"):
+        nnvm.compiler.build_config(add_pass=3).__enter__()
     with nnvm.compiler.build_config(opt_level=1) as made:
         assert "fold_constants" not in made.passes()
     misspelt = nnvm.compiler.build_config(add_pass="OpFussion")

@@ -221,6 +221,8 @@ def test_results_are_fresh_arrays() -> None:
 
 def test_set_input_keeps_a_copy_and_get_output_gives_the_last_result() -> None:
     executor = executor_of(make_graph(adding, ("N", 4)))
+    with pytest.raises(UserError, match="the last run has no output 'y'"):
+        executor.get_output("y")
     with pytest.raises(UserError, match="the last run has no output 0"):
         executor.get_output(0)
     x = integers(0, 2, 4)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from numbers import Integral
 from typing import SupportsInt, TypeVar
 
 from refcomp.foundation.errors import UserError
@@ -25,16 +26,44 @@ def sizes_of(values: Sequence[SupportsInt], what: str) -> tuple[int, ...]:
         what: the argument, for the message.
 
     Raises:
-        UserError: a size is symbolic.
+        UserError: a size is symbolic, or not a whole number; or `values` is not a list.
     """
-    for value in values:
-        if isinstance(value, Expr) and not isinstance(value, IntImm):
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise UserError(f"{what} is {values!r}", remedy="give a tuple of numbers")
+    sizes = tuple(values)
+    for size in sizes:
+        if isinstance(size, Expr) and not isinstance(size, IntImm):
             raise UserError(
-                f"{what} has the size {value}, which is not a constant",
+                f"{what} has the size {size}, which is not a constant",
                 why="operators of topi take sizes as numbers",
                 remedy="write a compute for a symbolic size",
             )
-    return tuple(int(value) for value in values)
+        is_whole = isinstance(size, Integral | IntImm)
+        if not is_whole and not (isinstance(size, float) and size.is_integer()):
+            raise UserError(
+                f"{what} has the size {size!r}", remedy="give whole numbers"
+            )
+    return tuple(int(size) for size in sizes)
+
+
+def size_of(value: SupportsInt, what: str) -> int:
+    """Return a constant size as an int.
+
+    Raises:
+        UserError: the size is symbolic, or not a whole number.
+    """
+    return sizes_of([value], what)[0]
+
+
+def lower_case(word: object, what: str) -> str:
+    """Return a word in small letters.
+
+    Raises:
+        UserError: `word` is not a text.
+    """
+    if not isinstance(word, str):
+        raise UserError(f"{what} is {word!r}", remedy="give a text")
+    return word.lower()
 
 
 def get_const_tuple(in_tuple: Sequence[SupportsInt]) -> tuple[int, ...]:
@@ -44,7 +73,7 @@ def get_const_tuple(in_tuple: Sequence[SupportsInt]) -> tuple[int, ...]:
 
 def get_const_int(expr: SupportsInt) -> int:
     """Return a constant as an int. Refuse an expression of variables."""
-    return sizes_of([expr], "the expression")[0]
+    return size_of(expr, "the expression")
 
 
 def pair_of(value: Sizes, what: str) -> tuple[int, int]:
@@ -90,16 +119,17 @@ def padding_of(padding: Sizes | str, window: tuple[int, int]) -> tuple[int, ...]
 
 
 def _listed(value: Sizes) -> Sequence[SupportsInt]:
-    return value if isinstance(value, Sequence) else (value, value)
+    is_list = isinstance(value, Sequence) and not isinstance(value, str)
+    return value if is_list else (value, value)  # type: ignore[return-value]
 
 
 def window_of(extents: Sequence[Expr], dilation: tuple[int, int]) -> tuple[int, int]:
     """Return the extents of a window, down and across, with its dilation.
 
     Raises:
-        UserError: an extent is symbolic.
+        UserError: an extent is symbolic, or the weights have too few axes.
     """
-    height, width = sizes_of(extents, "the window")
+    height, width = pair_of(extents, "the window of the weights")
     return (height - 1) * dilation[0] + 1, (width - 1) * dilation[1] + 1
 
 

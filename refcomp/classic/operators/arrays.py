@@ -11,6 +11,7 @@ from refcomp.classic.operators.arguments import (
     Operand,
     Sizes,
     chosen,
+    size_of,
     sizes_of,
     tensor_of,
 )
@@ -46,6 +47,7 @@ from refcomp.topi.movement import gather_nd as coordinates
 from refcomp.topi.movement import repetition as copies
 from refcomp.topi.reduction import extrema, logical, sums
 from refcomp.topi.search import sort
+from refcomp.topi.shapes import normalize_axis
 
 Axes = int | Sequence[int] | None
 
@@ -102,8 +104,8 @@ def elemwise_sum(xs: Sequence[Tensor]) -> Tensor:
 
 def transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
     """Permute the axes, by `topi.transpose`. Without `axes`, reverse them."""
-    reversed_axes = range(len(a.shape))[::-1]
-    return transform.transpose(a, axes=tuple(reversed_axes if axes is None else axes))
+    order = range(len(a.shape))[::-1] if axes is None else axes
+    return transform.transpose(a, axes=sizes_of(order, "the order of the axes"))
 
 
 def reshape(a: Tensor, newshape: Sequence[SupportsInt]) -> Tensor:
@@ -133,12 +135,13 @@ def split(ary: Tensor, indices_or_sections: Sizes, axis: int = 0) -> list[Tensor
     Raises:
         UserError: the extent is not a multiple of the number of parts.
     """
-    (extent,) = sizes_of([ary.shape[axis]], "the axis")
+    place = normalize_axis(axis, len(ary.shape), "split")
+    extent = size_of(ary.shape[place], "the axis")
     if isinstance(indices_or_sections, Sequence):
         begins = [0, *sizes_of(indices_or_sections, "the list of positions"), extent]
         parts = [end - begin for begin, end in pairwise(begins)]
         return transform.split(ary, axis=axis, sizes=parts)
-    count = int(indices_or_sections)
+    count = size_of(indices_or_sections, "the number of parts")
     if count < 1 or extent % count:
         raise UserError(
             f"an axis of {extent} elements cannot be split into {count} equal parts",
@@ -154,7 +157,8 @@ def squeeze(a: Tensor, axis: Axes = None) -> Tensor:
 
 def expand_dims(a: Tensor, axis: int, num_newaxis: int = 1) -> Tensor:
     """Insert axes of one element before an axis, by `topi.expand_dims`."""
-    first = axis if axis >= 0 else len(a.shape) + 1 + axis
+    place = size_of(axis, "the axis")
+    first = place if place >= 0 else len(a.shape) + 1 + place
     places = tuple(range(first, first + num_newaxis))
     return axes_of_tensors.expand_dims(a, axis=places)
 
@@ -190,10 +194,14 @@ def strided_slice(
 
     The operator is `topi.strided_slice`. Each list has a number for each of the first axes.
     """
-    axes = tuple(range(len(begin)))
-    steps = tuple(strides) if strides else None
+    first = sizes_of(begin, "the list of begins")
+    steps = sizes_of(strides, "the list of strides") if strides else None
     return slices.strided_slice(
-        a, begin=tuple(begin), end=tuple(end), strides=steps, axes=axes
+        a,
+        begin=first,
+        end=sizes_of(end, "the list of ends"),
+        strides=steps,
+        axes=tuple(range(len(first))),
     )
 
 
@@ -224,7 +232,7 @@ def repeat(a: Tensor, repeats: int, axis: int) -> Tensor:
 
 def tile(a: Tensor, reps: Sequence[int]) -> Tensor:
     """Repeat the whole tensor along its axes, by `topi.tile`."""
-    return copies.tile(a, reps=tuple(reps))
+    return copies.tile(a, reps=sizes_of(reps, "the list of repetitions"))
 
 
 def broadcast_to(data: Tensor, shape: Sequence[SupportsInt]) -> Tensor:
@@ -381,7 +389,10 @@ def topk(
 
     `ret_type` asks for the "values", for their "indices", or for "both" in this order.
     """
-    values, indices = sort.topk(data, k=k, axis=axis, is_ascend=is_ascend, dtype=dtype)
+    count = size_of(k, "k")
+    values, indices = sort.topk(
+        data, k=count, axis=axis, is_ascend=is_ascend, dtype=dtype
+    )
     results: dict[str, Tensor | list[Tensor]] = {
         "both": [values, indices],
         "values": values,
@@ -411,7 +422,13 @@ def tensordot(
     if isinstance(axes, int):
         rank = len(a.shape)
         axes = [range(rank - axes, rank), range(axes)]
+    if isinstance(axes, str) or len(axes) != 2:
+        raise UserError(
+            f"tensordot cannot pair the axes {axes!r}",
+            remedy="give a count, or the axes of both tensors: ((1, 2), (0, 1))",
+        )
     axes_a, axes_b = (
-        (each,) if isinstance(each, int) else tuple(each) for each in axes
+        (each,) if isinstance(each, int) else sizes_of(each, "the list of axes")
+        for each in axes
     )
     return einsum.tensordot(a, b, axes_a=axes_a, axes_b=axes_b)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr, IntImm
 from refcomp.ir.promotion import const
 from refcomp.te.maths import all, select
@@ -30,10 +31,19 @@ def ravel_index(indices: Sequence[Index], shape: Sequence[Index]) -> Index:
         >>> rc.classic.topi.util.ravel_index((1, 2), (4, 5))
         7
     """
+    _check_ranks(indices, shape)
     place: Index = 0
     for index, extent in zip(indices, shape, strict=True):
         place = place * extent + index
     return place
+
+
+def _check_ranks(indices: Sequence[Index], shape: Sequence[Index]) -> None:
+    if len(indices) != len(shape):
+        raise UserError(
+            f"{len(indices)} indices do not fit {len(shape)} extents",
+            remedy="give an index for each extent",
+        )
 
 
 def unravel_index(idx: Index, shape: Sequence[Index]) -> list[Index]:
@@ -57,8 +67,20 @@ def const_matrix(matrix: ArrayLike, name: str = "const_matrix") -> Tensor:
     Args:
         matrix: a numpy array of two axes.
         name: the name of the stage.
+
+    Raises:
+        UserError: the array has another number of axes.
     """
-    rows = np.asarray(matrix)
+    try:
+        rows = np.asarray(matrix)
+    except ValueError as error:
+        raise UserError(
+            "the rows of a matrix have different lengths", remedy="give equal rows"
+        ) from error
+    if rows.ndim != 2:
+        raise UserError(
+            f"a matrix has two axes, not {rows.ndim}", remedy="give a list of rows"
+        )
     dtype = str(rows.dtype)
 
     def element(i: Expr, j: Expr) -> Expr:

@@ -8,6 +8,7 @@ from functools import partial
 from refcomp.classic.operators.arguments import (
     Sizes,
     chosen,
+    lower_case,
     padding_of,
     pair_of,
     sizes_of,
@@ -45,11 +46,18 @@ def conv2d(
     weight: Tensor,
     strides: Sizes,
     padding: Sizes | str,
-    dilation: Sizes = 1,
+    dilation: Sizes | str = 1,
     layout: str = "NCHW",
     out_dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """Return the convolution of images: `conv2d_nchw`, `conv2d_hwcn` or `conv2d_nhwc`."""
+    """Return the convolution of images: `conv2d_nchw`, `conv2d_hwcn` or `conv2d_nhwc`.
+
+    TVM 0.4 has no dilation. There the layout and the dtype are the next arguments.
+    """
+    if isinstance(dilation, str):  # TVM 0.4 has the layout here, and no dilation
+        out_dtype = layout if layout != "NCHW" else out_dtype
+        layout = dilation
+        dilation = 1
     choices = {"NCHW": conv2d_nchw, "HWCN": conv2d_hwcn, "NHWC": conv2d_nhwc}
     convolution = chosen(layout, choices, "the layout of conv2d")
     return convolution(data, weight, strides, padding, dilation, out_dtype)
@@ -270,7 +278,7 @@ def upsampling(
         scale_h=scale_h,
         scale_w=scale_h if scale_w is None else scale_w,
         layout=layout,
-        method=method.lower(),
+        method=lower_case(method, "the method of upsampling"),
         align_corners=align_corners,
     )
 
@@ -351,7 +359,10 @@ def mirror_pad(
     """Add mirrored elements around a tensor, by `topi.mirror_pad`. `name` changes nothing."""
     del name
     return borders.mirror_pad(
-        data, pad_before=pad_before, pad_after=pad_after, mode=mode.lower()
+        data,
+        pad_before=pad_before,
+        pad_after=pad_after,
+        mode=lower_case(mode, "the mode"),
     )
 
 
@@ -447,5 +458,6 @@ def lrn(
 
 def l2_normalize(data: Tensor, eps: float, axis: Sequence[int] | None = None) -> Tensor:
     """Divide by the Euclidean norm along axes, by `topi.l2_normalize`."""
-    axes = range(len(data.shape)) if axis is None else axis
-    return norms.l2_normalize(data, axis=tuple(axes), epsilon=eps)
+    listed = range(len(data.shape)) if axis is None else axis
+    axes = sizes_of(listed, "the list of axes")
+    return norms.l2_normalize(data, axis=axes, epsilon=eps)

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from refcomp.classic.operators.arguments import Sizes, chosen, pair_of
+from refcomp.classic.operators.arguments import (
+    Sizes,
+    chosen,
+    lower_case,
+    pair_of,
+    size_of,
+)
+from refcomp.foundation.errors import UserError
 from refcomp.te.tensor import DTypeLike, Tensor
 from refcomp.topi.conversion import casts
 from refcomp.topi.detection import multibox, nms, roi, yolo
@@ -53,7 +60,15 @@ def roi_align_nchw(
         pooled_size: rows and columns of bins.
         spatial_scale: the factor from coordinates of regions to elements.
         sample_ratio: samples of a bin along each axis; -1 for one sample for each element.
+
+    Raises:
+        UserError: regions have other columns, or an argument does not fit.
     """
+    if [*map(str, rois.shape[1:])] != ["5"]:
+        raise UserError(
+            f"regions of the shape {rois.shape} do not have 5 columns",
+            remedy="give the number of the image, then x1, y1, x2 and y2",
+        )
     images = slices.strided_slice(rois, begin=(0,), end=(1,), axes=(1,))
     boxes = slices.strided_slice(rois, begin=(1,), end=(5,), axes=(1,))
     return roi.roi_align(
@@ -62,7 +77,7 @@ def roi_align_nchw(
         casts.cast(axes.squeeze(images, axis=1), dtype="int32"),
         pooled_size=pair_of(pooled_size, "the size of the result"),
         spatial_scale=spatial_scale,
-        sampling_ratio=max(sample_ratio, 0),
+        sampling_ratio=max(size_of(sample_ratio, "the number of samples"), 0),
         coordinates="output_half_pixel",
     )
 
@@ -142,7 +157,7 @@ def resize(
         given = align_corners if isinstance(align_corners, str) else "bilinear"
         method, align_corners = given, method
     modes = {"bilinear": "linear", "nearest_neighbor": "nearest"}
-    mode = chosen(method.lower(), modes, "the method of resize")
+    mode = chosen(lower_case(method, _METHOD), modes, _METHOD)
     resized = resize_images.resize2d(
         data,
         size=pair_of(size, "the size of the result"),
@@ -152,6 +167,9 @@ def resize(
         rounding="round_prefer_ceil" if align_corners else "floor",
     )
     return resized if out_dtype is None else casts.cast(resized, dtype=out_dtype)
+
+
+_METHOD = "the method of resize"
 
 
 def crop_and_resize(

@@ -1,5 +1,6 @@
 """Classic sizes, padding and numbers, as refcomp's operators take them."""
 
+import numpy as np
 import pytest
 
 import refcomp as rc
@@ -7,8 +8,10 @@ from refcomp.classic.operators.arguments import (
     chosen,
     get_const_int,
     get_const_tuple,
+    lower_case,
     padding_of,
     pair_of,
+    size_of,
     sizes_of,
     tensor_of,
     window_of,
@@ -80,3 +83,29 @@ def test_unknown_words_are_refused_with_the_nearest() -> None:
     with pytest.raises(UserError, match="the kind of pooling is 'mx'") as info:
         chosen("mx", {"max": 1, "avg": 2}, "the kind of pooling")
     assert info.value.remedy == "did you mean max? use max or avg"
+
+
+@pytest.mark.parametrize("value", [3, "ab", None])
+def test_lists_of_sizes_are_lists(value) -> None:
+    with pytest.raises(UserError) as info:
+        sizes_of(value, "the new shape")
+    assert info.value.what == f"the new shape is {value!r}"
+    assert info.value.remedy == "give a tuple of numbers"
+
+
+@pytest.mark.parametrize("value", ["N", None, 1.5])
+def test_sizes_are_whole_numbers(value) -> None:
+    with pytest.raises(UserError) as info:
+        size_of(value, "the stride")
+    assert info.value.what == f"the stride has the size {value!r}"
+    assert info.value.remedy == "give whole numbers"
+    with pytest.raises(UserError, match="the padding has the size"):
+        padding_of((1, value), (3, 3))
+    assert (size_of(np.int64(2), "a"), size_of(2.0, "a")) == (2, 2)
+
+
+def test_words_are_texts() -> None:
+    assert lower_case("BILINEAR", "the method") == "bilinear"
+    with pytest.raises(UserError, match="the method is 3") as info:
+        lower_case(3, "the method")
+    assert info.value.remedy == "give a text"

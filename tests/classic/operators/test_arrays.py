@@ -171,3 +171,20 @@ def test_take_refuses_the_mode_without_checks() -> None:
 def test_reshape_refuses_a_symbolic_size() -> None:
     with pytest.raises(UserError, match="the new shape has the size n"):
         topi.reshape(A, (rc.var("n"), 4))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: topi.split(A, 2, 5), "split: axis 5 is out of range for 3 dimensions"),
+        (lambda: topi.sum(A, "x"), "sum: axis 'x' is not a number"),
+        (lambda: topi.tensordot(A, B, (0,)), r"tensordot cannot pair the axes \(0,\)"),
+        (lambda: topi.tensordot(A, B, "ab"), "tensordot cannot pair the axes 'ab'"),
+        (lambda: topi.transpose(A, 1), "the order of the axes is 1"),
+        (lambda: topi.strided_slice(A, 0, 1), "the list of begins is 0"),
+        (lambda: topi.expand_dims(A, "x"), "the axis has the size 'x'"),
+    ],
+)
+def test_arguments_of_another_form_are_refused(call, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        call()

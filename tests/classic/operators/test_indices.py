@@ -1,9 +1,11 @@
 """Functions on indices agree with numpy, for numbers and for expressions."""
 
 import numpy as np
+import pytest
 
 import refcomp as rc
 from refcomp.classic import topi
+from refcomp.foundation.errors import UserError
 from refcomp.oracle import evaluate
 
 
@@ -36,3 +38,12 @@ def test_constants_are_recognized() -> None:
     assert not topi.util.equal_const_int(rc.const(4, "int32"), 3)
     assert not topi.util.equal_const_int(n, 3)
     assert not topi.util.equal_const_int(n * 0 + n, 0)
+
+
+def test_arguments_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(UserError, match="2 indices do not fit 1 extents"):
+        topi.util.ravel_index((1, 2), (3,))
+    with pytest.raises(UserError, match="the rows of a matrix have different lengths"):
+        topi.util.const_matrix([[1, 2], [3]])
+    with pytest.raises(UserError, match="a matrix has two axes, not 1"):
+        topi.util.const_matrix([1, 2])

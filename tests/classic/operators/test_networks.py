@@ -56,6 +56,10 @@ CASES = {
         topi.nn.conv2d(T["P"], T["H"], 2, 0, 1, "HWCN"),
         rc.topi.conv2d_hwcn(T["P"], T["H"], strides=(2, 2)),
     ),
+    "conv2d, the order of TVM 0.4": (
+        topi.nn.conv2d(T["P"], T["H"], 1, 0, "HWCN", "float32"),
+        rc.topi.conv2d_hwcn(T["P"], T["H"]),
+    ),
     "depthwise": (
         topi.nn.depthwise_conv2d_nchw(X, T["D"], 1, 1, 1),
         rc.topi.depthwise_conv2d_nchw(X, T["D"], padding=(1, 1, 1, 1)),

@@ -127,6 +127,12 @@ def test_valid_boxes_of_anchors_come_first() -> None:
     np.testing.assert_allclose(boxes[0], expected, rtol=1e-5)
 
 
+def test_regions_have_five_columns() -> None:
+    with pytest.raises(UserError, match=r"regions of the shape .* do not have 5 columns") as info:
+        topi.vision.rcnn.roi_align_nchw(X, BOXES, 2, 1.0)
+    assert info.value.remedy == "give the number of the image, then x1, y1, x2 and y2"
+
+
 def test_unknown_methods_of_resize_are_refused() -> None:
     with pytest.raises(UserError, match="the method of resize is 'bicubic'") as info:
         topi.image.resize(X, (8, 8), method="BICUBIC")
