@@ -133,6 +133,18 @@ def window_of(extents: Sequence[Expr], dilation: tuple[int, int]) -> tuple[int, 
     return (height - 1) * dilation[0] + 1, (width - 1) * dilation[1] + 1
 
 
+def get_pad_tuple(
+    padding: Sizes | str, kernel: Sequence[SupportsInt]
+) -> tuple[int, ...]:
+    """Return elements at the top, left, bottom and right, for a window without dilation.
+
+    Args:
+        padding: one, two or four numbers, "VALID" or "SAME".
+        kernel: the extents of the window, down and across.
+    """
+    return padding_of(padding, pair_of(kernel, "the window"))
+
+
 def tensor_of(operand: Operand, like: Operand) -> Tensor:
     """Return a tensor as it is. Return a number as a tensor of rank 0, of the dtype of `like`."""
     if isinstance(operand, Tensor):

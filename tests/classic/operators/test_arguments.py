@@ -8,6 +8,7 @@ from refcomp.classic.operators.arguments import (
     chosen,
     get_const_int,
     get_const_tuple,
+    get_pad_tuple,
     lower_case,
     padding_of,
     pair_of,
@@ -53,7 +54,7 @@ def test_one_number_stands_for_both_axes() -> None:
     ],
 )
 def test_padding_becomes_four_numbers(padding, meant) -> None:
-    assert padding_of(padding, (3, 4)) == meant
+    assert padding_of(padding, (3, 4)) == get_pad_tuple(padding, (3, 4)) == meant
 
 
 def test_other_padding_is_refused() -> None:
