@@ -325,9 +325,16 @@ def _if_then_else(out: LlvmFunction, expr: ir.IfThenElseExpr) -> str:
 def _ramp(out: LlvmFunction, ramp: ir.Ramp) -> str:
     dtype = ramp.dtype
     stride = as_constant(ramp.stride)
-    base = _splat(out, ramp.base, ramp.lanes)
+    first, offset = ramp.base, 0
+    added = as_constant(first.b) if isinstance(first, ir.Add) else None
+    if stride is not None and added is not None and isinstance(first, ir.Add):
+        last = int(added) + int(stride) * (ramp.lanes - 1)
+        # Ramps that differ by constants, such as those of an unrolled loop, share one splat.
+        if dtype.min_value <= last <= dtype.max_value:
+            first, offset = first.a, int(added)
+    base = _splat(out, first, ramp.lanes)
     known = 1 if stride is None else int(stride)
-    distances = [known * number for number in range(ramp.lanes)]
+    distances = [offset + known * number for number in range(ramp.lanes)]
     steps = out.module.constant_lanes(distances, dtype)
     if stride is None:
         product = out.fresh()

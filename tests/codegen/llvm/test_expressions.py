@@ -57,3 +57,28 @@ def test_vectors_of_f16_are_compared_as_integers_on_x86() -> None:
     changed = GENERIC | {"triple": "aarch64-linux-gnu", "layout": "e"}
     other = print_llvm([func], **changed).text
     assert "fcmp ogt <8 x half>" in other
+
+
+_RAMPS = """
+func ramps(n: i8, C: i8[4, 4] out) {
+  C@[ramp(0, 1, 4)] = ramp(n, 1i8, 4)
+  C@[ramp(4, 1, 4)] = ramp(n + 8i8, 1i8, 4)
+  C@[ramp(8, 1, 4)] = ramp(n + 100i8, -50i8, 4)
+  C@[ramp(12, 1, 4)] = ramp(n + 120i8, 10i8, 4)
+}"""
+
+
+@pytest.mark.llvm
+def test_ramps_that_differ_by_constants_share_a_splat(tmp_path: Path) -> None:
+    """The last one does not: its elements are no constants of the dtype."""
+    func = parse_func(_RAMPS)
+    text = print_llvm([func], **GENERIC).text
+    assert text.count("shufflevector") == 4 and text.count("add i8") == 1
+    assert "<i8 8, i8 9, i8 10, i8 11>" in text and "<i8 100, i8 50, i8 0, i8 -50>" in text
+    kernels = Kernels([func], tmp_path)
+    for n in (-128, -1, 0, 127):
+        found = np.zeros((4, 4), np.int8)
+        assert kernels.call(func, [n, found]) == 0
+        bases = np.array([[0], [8], [100], [120]]) + n
+        expected = bases + np.array([[1], [1], [-50], [10]]) * np.arange(4)
+        np.testing.assert_array_equal(found, expected.astype(np.int8))
