@@ -53,8 +53,8 @@ def _uncoalesced(facts: RuleInputs) -> Iterator[Advice]:
         efficiency = access.bytes / (access.transactions * facts.counts.segment)
         moved = counted(access.transactions, words.transaction)
         yield Advice(
-            f"{instruction}{moved} where {access.least} would do: {efficiency:.0%} of what is "
-            f"moved is asked for; lanes are {counted(access.stride, 'byte')} apart",
+            f"{instruction}{moved} where {access.least} would do: {efficiency:.0%} of the moved "
+            f"bytes are used; lanes are {counted(access.stride, 'byte')} apart",
             _closer_lanes(facts, line, access),
             line,
             part,
@@ -70,8 +70,9 @@ def _closer_lanes(facts: RuleInputs, line: int, access: MemoryTraffic) -> str:
     if access.stride == access.size:  # some lanes are dense, and then there is a gap
         row = access.bytes // access.transactions
         return (
-            f"rows of {counted(row, 'byte')} lie apart: let those that lanes take be longer, up to "
-            f"{facts.counts.segment} bytes (split the last axis of the array by a larger factor)"
+            f"rows of {counted(row, 'byte')} have gaps between them: let lanes access longer rows, "
+            f"up to {facts.counts.segment} bytes (split the last axis of the array by a larger "
+            "factor)"
         )
     loop = loop_of_lanes(facts, line)
     closest = closest_loop(facts, line, access)
@@ -80,8 +81,8 @@ def _closer_lanes(facts: RuleInputs, line: int, access: MemoryTraffic) -> str:
     if loop and closest:
         bind = f"bind {closest.axis} to threadIdx.x instead"
     return (
-        f"let lanes side by side take elements side by side: {now}{bind} (reorder, bind); or "
-        "bring a tile to shared memory by cache_read"
+        f"let adjacent lanes access adjacent elements: {now}{bind} (reorder, bind); or copy a "
+        "tile to shared memory by cache_read"
     )
 
 
@@ -103,8 +104,8 @@ def _narrow(facts: RuleInputs) -> Iterator[Advice]:
         axis = f"{loop.axis} of {loop.stage}" if loop else "the loop over the last axis"
         did = counted(access.waves, "store" if access.is_store else "load")
         yield Advice(
-            f"{instruction}{did} of {counted(access.size, 'byte')} a lane, side by side",
-            f"let a thread take {_MAX_VECTOR_BYTES} bytes at once: split {axis} once more, by "
+            f"{instruction}{did} of {counted(access.size, 'byte')} a lane, of adjacent elements",
+            f"let a thread move {_MAX_VECTOR_BYTES} bytes at once: split {axis} once more, by "
             f"{_MAX_VECTOR_BYTES // access.size}, and vectorize the inner part",
             line,
             part / 2,
@@ -119,7 +120,7 @@ def _atomics(facts: RuleInputs) -> Iterator[Advice]:
             updates = counted(access.lanes, "update")
             yield Advice(
                 f"{instruction}{updates} of memory, many of the same elements",
-                f"let each {group} or thread sum up for itself first: rfactor, or atomics on a "
+                f"let each {group} or thread compute a partial sum first: rfactor, or atomics on a "
                 "shared buffer",
                 line,
                 0.5,
@@ -137,16 +138,16 @@ def _conflicts(facts: RuleInputs) -> Iterator[Advice]:
         if part < 0.05:
             continue
         remedy = (
-            f"let rows begin in other banks: {_padding(facts, line, access)}; or let lanes side "
-            "by side take elements side by side"
+            f"let rows begin in different banks: {_padding(facts, line, access)}; or let adjacent "
+            "lanes access adjacent elements"
         )
         does = "writes" if access.is_store else "reads"
         if access.is_atomic:
             does = "updates"
-            remedy = "let each lane count for itself first"
+            remedy = "let each lane update a copy of its own first"
         yield Advice(
             f"{instruction}{does} of shared memory wait {access.conflicts} of {access.clocks} "
-            "clocks for banks that other lanes ask, too (lanes are "
+            "clocks for banks that other lanes access, too (lanes are "
             f"{counted(access.stride, 'byte')} apart)",
             remedy,
             line,
@@ -186,7 +187,7 @@ def _few_multiplications(facts: RuleInputs) -> Iterator[Advice]:
         yield Advice(
             f"multiply-adds: {useful} of {counted(whole, 'vector instruction')}",
             "unroll the innermost loops, so that indices become constants; give a thread a tile "
-            "of elements, so that what it reads serves several of them",
+            "of elements, so that it uses each value that it reads several times",
             part=1 - useful / whole,
         )
 
@@ -198,7 +199,7 @@ def _uncontracted(facts: RuleInputs) -> Iterator[Advice]:
     has_add = any(isa.sum.match(name) for name in names)
     if has_mul and has_add and not facts.counts.fmas:
         yield Advice(
-            "products and sums are instructions of their own",
+            "products and sums are separate instructions",
             "build with build_options(contract=True), which lets a * b + c be rounded once; "
             "`refcomp emulate` has --contract",
             part=0.6,
@@ -234,7 +235,7 @@ def _inactive(facts: RuleInputs) -> Iterator[Advice]:
 def _scratch(facts: RuleInputs) -> Iterator[Advice]:
     if ran := facts.counts.by_class().get(facts.counts.isa.spilled, 0):
         yield Advice(
-            f"{counted(ran, 'access')} to a lane's own memory: values that found no register",
+            f"{counted(ran, 'access')} to a lane's own memory: values that do not fit in registers",
             "unroll the loops whose variable chooses among local elements, or let a thread keep "
             "fewer of them",
             part=0.95,
@@ -258,12 +259,11 @@ def _occupancy(facts: RuleInputs) -> Iterator[Advice]:
         "registers": fewer_elements,
         "shared memory": "smaller tiles in shared memory",
         "barriers": f"more threads in a {words.group}",
-        "whole groups": f"smaller {words.group}s, of which more fit beside each other",
+        "whole groups": f"smaller {words.group}s, of which more fit at a time",
     }
     name = words.wave if waves == 1 else f"{words.wave}s"
     yield Advice(
-        f"{waves:g} {name} a {words.simd} at a time (estimate), for want of "
-        f"{resources.limit}",
+        f"{waves:g} {name} a {words.simd} at a time (estimate), limited by {resources.limit}",
         remedies.get(resources.limit, f"smaller {words.group}s"),
         part=0.3,
     )
@@ -280,7 +280,7 @@ def _few_groups(facts: RuleInputs) -> Iterator[Advice]:
         return
     remedy = (
         f"more, smaller {words.group}s: smaller tiles, or rfactor of a long reduction; larger "
-        "inputs will do, too"
+        "inputs help, too"
     )
     if bound.units >= 0.75 * card.units:
         remedy = (
@@ -300,19 +300,20 @@ _LIMITS = {
     Limit.SHARED: (
         "shared memory",
         0.9,
-        "let a thread use what it reads more often: more elements a thread (split, vthread), "
-        "operands in registers (cache_read to local), vectors of 16 bytes",
+        "let a thread use each value that it reads more often: more elements a thread (split, "
+        "vthread), operands in registers (cache_read to local), vectors of 16 bytes",
     ),
     Limit.BANKS: (
         "shared memory",
         0.9,
-        "let a thread use what it reads more often: more elements a thread (split, vthread), "
-        "operands in registers (cache_read to local), vectors of 16 bytes, ldmatrix",
+        "let a thread use each value that it reads more often: more elements a thread (split, "
+        "vthread), operands in registers (cache_read to local), vectors of 16 bytes, ldmatrix",
     ),
     Limit.CACHE: (
         "the L1 cache",
         0.8,
-        "let {group}s share what they read: tiles in shared memory (cache_read), larger ones",
+        "let the threads of a {group} share what they read: tiles in shared memory (cache_read), "
+        "or larger tiles",
     ),
     Limit.MEMORY: (
         "memory",
@@ -343,7 +344,7 @@ def _unused_matrix_cores(facts: RuleInputs) -> Iterator[Advice]:
     if has_halves and isa.matrix not in facts.counts.by_class():
         yield Advice(
             "products of f16 by vector instructions",
-            "tensorize the tile: matrix instructions do several times as many",
+            "tensorize the tile: matrix instructions compute several times as many",
             part=0.7,
         )
 

@@ -48,7 +48,7 @@ def test_a_kernel_of_multiply_adds_needs_none():
 def test_reads_apart_name_the_loop_that_lanes_run_over():
     found = report(*transposed(is_naive=True))
     (advice,) = [one for one in found.advice if "would do" in one.what]
-    assert advice.what.startswith("2048 transactions where 128 would do: 6% of what is moved")
+    assert advice.what.startswith("2048 transactions where 128 would do: 6% of the moved bytes")
     assert "lanes are 256 bytes apart" in advice.what
     assert "they run over j.inner of B; bind i.inner to threadIdx.x instead" in advice.remedy
     assert "cache_read" in advice.remedy
@@ -56,8 +56,8 @@ def test_reads_apart_name_the_loop_that_lanes_run_over():
 
 
 @pytest.mark.rocm
-def test_following_it_has_all_that_is_moved_asked_for():
-    """Lanes that run down a column are told of the loop that runs along the rows."""
+def test_bound_loop_of_adjacent_elements_uses_all_moved_bytes():
+    """Advice on lanes that run down a column names the loop that runs along the rows."""
     wrong = report(*_doubled("threadIdx.x", "threadIdx.y"))
     told = [one.remedy for one in wrong.advice if "would do" in one.what]
     assert len(told) == 2 and wrong.efficiency < 0.1
@@ -82,8 +82,8 @@ def test_rows_that_are_too_short():
     rows = _global(16, waves=100, lanes=6400, bytes=102400, transactions=3200, least=800, stride=16)
     found = _advice(FMA, ("global_load_dwordx4 v[0:3], v[4:5], off", 100, 64, rows))
     (told,) = [one for one in found if "would do" in one]
-    assert "3200 transactions where 800 would do: 25%" in told
-    assert "rows of 32 bytes lie apart" in told and "up to 128 bytes" in told
+    assert "3200 transactions where 800 would do: 25% of the moved bytes are used" in told
+    assert "rows of 32 bytes have gaps between them" in told and "up to 128 bytes" in told
     # Where no line is known the instruction says which access is meant.
     assert told.startswith("global_load_dwordx4 v[0:3], v[4:5], off: 3200 transactions")
 
@@ -123,7 +123,7 @@ def test_bank_conflicts_are_gone_with_storage_align():
 
 
 @pytest.mark.rocm
-def test_a_product_without_contraction_is_told_of_it():
+def test_advice_on_a_product_without_contraction_names_it():
     found = [one.remedy for one in report(*product(), contract=False).advice]
     assert any("contract=True" in remedy and "--contract" in remedy for remedy in found)
     assert not any("contract=True" in one.remedy for one in report(*product()).advice)
@@ -192,7 +192,7 @@ def test_scratch():
 def test_few_waves(limit, remedy):
     taken = AmdResources("k", 256, 0, 32, 0, 0, 0, 0, 256, 2, limit)
     (told,) = _advice(FMA, resources=taken)
-    assert f"2 waves a SIMD at a time (estimate), for want of {limit}" in told and remedy in told
+    assert f"2 waves a SIMD at a time (estimate), limited by {limit}" in told and remedy in told
     assert _advice(FMA, resources=replace(taken, waves=4)) == []
 
 
@@ -240,9 +240,9 @@ def test_advice_on_nvidia_gpus_is_in_nvidias_words_and_numbers():
     store = MemoryTraffic("global", 4, True, False, **costs)
     told = _advice_of_ptx("st.global.f32", store)
     assert any("st.global.f32: 1 store of 4 bytes a lane" in one for one in told)
-    assert any("let blocks share what they read" in one for one in told)
+    assert any("let the threads of a block share what they read" in one for one in told)
     assert any(
-        "1 warp a scheduler at a time (estimate), for want of barriers: more threads in a block"
+        "1 warp a scheduler at a time (estimate), limited by barriers: more threads in a block"
         in one
         for one in told
     )

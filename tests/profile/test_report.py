@@ -52,7 +52,7 @@ def test_a_program_on_an_nvidia_gpu_has_texts_counts_and_an_estimate(target, tex
     assert any(line.links for line in found.listing.texts[text])
     assert found.bound.card.name == "H100 SXM"
     uncoalesced = found.advice[0]
-    assert "4096 sectors where 512 would do: 12% of what is moved" in uncoalesced.what
+    assert "4096 sectors where 512 would do: 12% of the moved bytes" in uncoalesced.what
     assert "B@[" in found.listing.loop_ir(uncoalesced.line)
     assert "to threadIdx.x instead" in uncoalesced.remedy
     told = json.loads(json.dumps(found.to_json()))

@@ -178,7 +178,7 @@ def test_the_profile_of_the_product_tells_what_tiles_are_good_for() -> None:
     naive, tiled = text.split("== tiled ==")
     assert text.count("16777216 (N * N * N is 16777216)") == 2
     assert "the limit is L1" in naive and "the limit is VALU" in tiled
-    assert "let groups share what they read: tiles in shared memory" in naive
+    assert "let the threads of a group share what they read: tiles in shared memory" in naive
     assert "139264, 0 of them for bank conflicts" in tiled
     part = re.search(r"takes (\d+)% of the naive one's time", tiled)
     assert part and int(part[1]) < 20
