@@ -7,7 +7,12 @@ notes in memory. No code runs when it is loaded, and the order of loading does n
 Ensures: a library with descriptions stays loaded from the first look at it, since functions of
 modules point into it. Libraries that `load_shared_object` loaded from memory are left out: their
 functions belong to a module already.
-Format: System V ABI, chapter "Note Section"; `man dl_iterate_phdr`.
+
+`dl_iterate_phdr` is not called, though it lists libraries: it holds the loader's lock while its
+callback runs. If the callback is in Python, it may wait there for the interpreter lock, which
+another thread keeps while it waits for the loader's lock, as in an import. So the list of the
+kernel is read instead, and each library is held while it is looked at.
+Format: System V ABI, chapters "Program Header" and "Note Section"; `man dladdr`, `man dlinfo`.
 """
 
 from __future__ import annotations
@@ -17,16 +22,24 @@ import os
 import struct
 import sys
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
 
 from refcomp.foundation.records import record
 
 _NAME = b"refcomp\0"
 _TYPE = 1
 _HEAD = struct.Struct("=III")  # bytes of the name, bytes of the contents, type
-_PT_NOTE = 4
 # The folder of the files in memory from which `load_shared_object` loads.
 _IN_MEMORY = "/proc/self/fd/"
+
+_MAPPINGS = Path("/proc/self/maps")
+_MAGIC = b"\x7fELF"
+# The header of a file, Elf64_Ehdr: the offset, and the number of its segment headers.
+_FILE_HEADER = struct.Struct("=32xQ16xH6x")
+# Elf64_Phdr: kind, address from the library's base, bytes in memory, alignment.
+_SEGMENT_HEADER = struct.Struct("=I12xQ16xQQ")
+_PT_LOAD = 1
+_PT_NOTE = 4
 
 
 @record
@@ -38,84 +51,115 @@ class LinkedObjects:
     descriptions: tuple[bytes, ...]  # of its objects, in the order of linking
 
 
-class _SegmentHeader(ctypes.Structure):
-    """The header of a segment, Elf64_Phdr."""
+class _AddressInfo(ctypes.Structure):
+    """The result of dladdr, Dl_info."""
 
     _fields_ = (
-        ("kind", ctypes.c_uint32),
-        ("flags", ctypes.c_uint32),
-        ("offset", ctypes.c_uint64),
-        ("address", ctypes.c_uint64),  # from the library's base
-        ("physical_address", ctypes.c_uint64),
-        ("file_size", ctypes.c_uint64),  # bytes
-        ("memory_size", ctypes.c_uint64),  # bytes
-        ("alignment", ctypes.c_uint64),  # bytes
+        ("file", ctypes.c_char_p),  # of the library that has the address
+        ("begin", ctypes.c_void_p),  # of the library in memory
+        ("symbol", ctypes.c_char_p),
+        ("symbol_address", ctypes.c_void_p),
     )
 
 
-class _LibraryInfo(ctypes.Structure):
-    """The beginning of dl_phdr_info."""
+class _LinkMap(ctypes.Structure):
+    """The beginning of the loader's record of a library, to which a handle points."""
 
     _fields_ = (
-        ("base", ctypes.c_uint64),
-        ("name", ctypes.c_char_p),
-        ("headers", ctypes.POINTER(_SegmentHeader)),
-        ("count", ctypes.c_uint16),
+        ("base", ctypes.c_size_t),  # is added to the addresses in the file
+        ("file", ctypes.c_char_p),  # empty for the program itself
+        ("dynamic_section", ctypes.c_void_p),
+        ("next", ctypes.c_void_p),  # the record of the library that was loaded next
     )
-
-
-_Visit = ctypes.PYFUNCTYPE(
-    ctypes.c_int, ctypes.POINTER(_LibraryInfo), ctypes.c_size_t, ctypes.c_void_p
-)
 
 
 def linked_objects() -> list[LinkedObjects]:
     """Return the libraries that describe functions, in the order of loading.
 
-    A library that another thread unloads at this moment is left out.
+    A library that another thread loads or unloads at this moment may be left out.
     """
     found = []
-    for file, notes in _notes_of_libraries():
+    for library in _held_libraries():
+        # The name in the record is safe to read while the library is held.
+        file = os.fsdecode(_link_map(library).file or b"")
+        notes = _notes(library)
         descriptions = tuple(text for segment in notes for text in _described(*segment))
-        if not descriptions or file.startswith(_IN_MEMORY):
-            continue
+        if descriptions and not file.startswith(_IN_MEMORY):
+            found.append(LinkedObjects(file or sys.executable, library, descriptions))
+        else:
+            _release(library)
+    return found
+
+
+def _held_libraries() -> list[ctypes.CDLL]:
+    """Return all libraries in the order of loading. None is unloaded before `_release`."""
+    program = ctypes.CDLL(None)
+    held = {program._handle: program}
+    for file in _loaded_files():
         try:
-            library = _kept_library(file)
-        except OSError:
+            library = ctypes.CDLL(file, mode=os.RTLD_NOW | os.RTLD_NOLOAD)
+        except OSError:  # it is the program, or was unloaded meanwhile
             continue
-        found.append(LinkedObjects(file or sys.executable, library, descriptions))
-    return found
+        if library._handle in held:
+            _release(library)
+        held.setdefault(library._handle, library)
+    in_order = []
+    handle = program._handle
+    # Records of libraries that are not held may vanish, and so are not read.
+    while handle in held:
+        in_order.append(held.pop(handle))
+        handle = _link_map(in_order[-1]).next
+    return [*in_order, *held.values()]
 
 
-def _kept_library(file: str) -> ctypes.CDLL:
-    """Return a loaded library, which stays from now on. '' is the program itself."""
-    return ctypes.CDLL(file or None, mode=os.RTLD_NOW | os.RTLD_NOLOAD)
+def _loaded_files() -> list[str]:
+    """Return the paths by which the libraries were loaded, each once, by address."""
+    files: dict[str, None] = {}
+    for line in _MAPPINGS.read_bytes().splitlines():
+        addresses, _, offset, *_ = line.split()
+        info = _address_info(int(addresses.partition(b"-")[0], 16))
+        if int(offset, 16) == 0 and info is not None and info.file:
+            files[os.fsdecode(info.file)] = None
+    return list(files)
 
 
-def _notes_of_libraries() -> list[tuple[str, list[tuple[bytes, int]]]]:
-    """Return for each library its path, and its segments of notes with their alignments."""
-    found: list[tuple[str, list[tuple[bytes, int]]]] = []
+def _address_info(address: int) -> _AddressInfo | None:
+    """Return the library that has an address; None if no library has it."""
+    info = _AddressInfo()
+    place = ctypes.c_void_p(address)
+    found = ctypes.CDLL(None).dladdr(place, ctypes.byref(info))
+    return info if found else None
 
-    def visit(pointer: Any, _size: int, _data: object) -> int:
-        info = pointer.contents
-        headers = [info.headers[place] for place in range(info.count)]
-        notes = [
-            (
-                ctypes.string_at(info.base + header.address, header.memory_size),
-                header.alignment,
-            )
-            for header in headers
-            if header.kind == _PT_NOTE
-        ]
-        found.append((os.fsdecode(info.name or b""), notes))
-        return 0
 
-    # The loader holds a lock meanwhile. A thread that waits for the interpreter lock here, while
-    # another one has it and waits for the loader's lock, would wait for ever. So keep it.
-    iterate = ctypes.PyDLL(None).dl_iterate_phdr
-    iterate.argtypes = [_Visit, ctypes.c_void_p]
-    iterate(_Visit(visit), None)
-    return found
+def _link_map(library: ctypes.CDLL) -> _LinkMap:
+    return _LinkMap.from_address(library._handle)
+
+
+def _release(library: ctypes.CDLL) -> None:
+    ctypes.CDLL(None).dlclose(ctypes.c_void_p(library._handle))
+
+
+def _notes(library: ctypes.CDLL) -> list[tuple[bytes, int]]:
+    """Return the segments of notes of a held library with their alignments."""
+    loaded = _link_map(library)
+    info = _address_info(loaded.dynamic_section or 0)
+    if info is None or ctypes.string_at(info.begin, len(_MAGIC)) != _MAGIC:
+        return []
+    header = ctypes.string_at(info.begin, _FILE_HEADER.size)
+    offset, count = _FILE_HEADER.unpack(header)
+    table = ctypes.string_at(info.begin + offset, count * _SEGMENT_HEADER.size)
+    headers = list(_SEGMENT_HEADER.iter_unpack(table))
+    mapped = [
+        range(address, address + size + 1)
+        for kind, address, size, _ in headers
+        if kind == _PT_LOAD
+    ]
+    return [
+        (ctypes.string_at(loaded.base + address, size), alignment)
+        for kind, address, size, alignment in headers
+        if kind == _PT_NOTE
+        and any(address in place and address + size in place for place in mapped)
+    ]
 
 
 def _described(notes: bytes, alignment: int) -> Iterator[bytes]:

@@ -103,7 +103,37 @@ def test_libraries_of_this_process_are_found_and_kept(tmp_path: Path) -> None:
 
 
 def test_a_library_that_is_gone_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    notes = [("/nowhere/gone.so", [(note(b"text"), 4)]), ("", [(note(b"text"), 4)])]
-    monkeypatch.setattr(room, "_notes_of_libraries", lambda: notes)
+    monkeypatch.setattr(room, "_loaded_files", lambda: ["/nowhere/gone.so"])
+    monkeypatch.setattr(room, "_notes", lambda library: [(note(b"text"), 4)])
     (linked,) = linked_objects()
     assert (linked.file, linked.descriptions) == (sys.executable, (b"text",))
+
+
+# Another thread loads libraries under the interpreter lock, as an import does.
+RIVAL = """
+import ctypes, sys, threading, time
+from refcomp.runtime.host.linked_objects import linked_objects
+
+sys.setswitchinterval(1e-6)
+loader = ctypes.PyDLL(None)
+loader.dlopen.restype = ctypes.c_void_p
+
+def load_again_and_again():
+    while True:
+        loader.dlclose(ctypes.c_void_p(loader.dlopen(b"libanl.so.1", 2)))
+
+threading.Thread(target=load_again_and_again, daemon=True).start()
+end = time.monotonic() + 0.5
+while time.monotonic() < end:
+    linked_objects()
+print("done", flush=True)
+"""
+
+
+def test_it_waits_for_no_thread_that_loads_libraries() -> None:
+    environment = os.environ | {"PYTHONPATH": str(Path(refcomp.__file__).parents[1])}
+    script = [sys.executable, "-c", RIVAL + "import os; os._exit(0)"]
+    done = subprocess.run(
+        script, capture_output=True, check=True, env=environment, text=True, timeout=60
+    )
+    assert done.stdout == "done\n"
