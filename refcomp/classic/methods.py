@@ -23,6 +23,7 @@ CLASSES = {
     "Target": ["Target"],
     "LoweredFunc": ["ir.func.PrimFunc"],
     "For": ["ir.stmt.For"],
+    "Buffer": ["ir.view.BufferView"],
 }
 
 

@@ -8,10 +8,14 @@ from refcomp.classic.methods import CLASSES, ClassicAttribute, add_classic_attri
 from refcomp.classic.table import read_areas, resolve
 
 
-def module() -> rc.runtime.Module:
+def func() -> rc.ir.func.PrimFunc:
     A = rc.placeholder((4,), name="A")
     B = rc.compute((4,), lambda i: A[i] + 1.0, name="B")
-    return rc.build(rc.create_schedule(B), [A, B], "interp", name="add_one")
+    return rc.lower(rc.create_schedule(B), [A, B], name="add_one")
+
+
+def module() -> rc.runtime.Module:
+    return rc.build(func(), target="interp")
 
 
 def test_attributes_of_another_name_return_the_same() -> None:
@@ -34,6 +38,9 @@ def test_attributes_of_another_name_return_the_same() -> None:
         (lambda: rc.nd.empty((2,)), "to_dlpack", "write `torch.from_dlpack(array)`"),
         (module, "import_module", "modules hold their kernels from the start."),
         (module, "type_key", "write `str(module)`"),
+        (lambda: rc.decl_buffer((4,)), "READ", 'write `access_ptr("r")`.'),
+        (func, "func_type", "a function is split into its host's part"),
+        (lambda: func().body, "for_type", "write `loop.kind`"),
     ],
 )
 def test_absent_attributes_say_what_to_write(make, name: str, message: str) -> None:
