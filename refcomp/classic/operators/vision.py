@@ -12,9 +12,10 @@ from refcomp.classic.operators.arguments import (
     size_of,
 )
 from refcomp.foundation.errors import UserError
+from refcomp.te.operation import compute
 from refcomp.te.tensor import DTypeLike, Tensor
 from refcomp.topi.conversion import casts
-from refcomp.topi.detection import multibox, nms, roi, yolo
+from refcomp.topi.detection import multibox, multibox_detection, nms, roi, yolo
 from refcomp.topi.image import crop, resize_images
 from refcomp.topi.movement import axes, slices
 
@@ -124,6 +125,70 @@ def multibox_transform_loc(
     # Each valid box has a class. Scores are probabilities.
     counts, moved = get_valid_counts(boxes, score_threshold=-1)
     return [moved, counts]
+
+
+def non_max_suppression(
+    data: Tensor,
+    valid_count: Tensor,
+    max_output_size: int = -1,
+    iou_threshold: float = 0.5,
+    force_suppress: bool = False,
+    top_k: int = -1,
+    coord_start: int = 2,
+    score_index: int = 1,
+    id_index: int = 0,
+    return_indices: bool = True,
+    invalid_to_bottom: bool = False,
+) -> Tensor:
+    """Return the best boxes, or their places, without those that overlap a better one.
+
+    The operator is `topi.non_max_suppression`. Kept boxes come first, whatever `invalid_to_bottom`
+    says. The rows behind them are -1.
+    """
+    del invalid_to_bottom
+    places = compute(data.shape[:2], lambda _, box: box.astype("int32"), name="places")
+    boxes, kept, _ = nms.non_max_suppression(
+        data,
+        valid_count,
+        places,
+        max_output_size=max_output_size,
+        iou_threshold=iou_threshold,
+        force_suppress=bool(force_suppress),
+        top_k=top_k,
+        coord_start=coord_start,
+        score_index=score_index,
+        id_index=id_index,
+    )
+    return kept if return_indices else boxes
+
+
+def detected_boxes(
+    cls_prob: Tensor,
+    loc_pred: Tensor,
+    anchor: Tensor,
+    clip: bool = True,
+    threshold: float = 0.01,
+    nms_threshold: float = 0.5,
+    force_suppress: bool = False,
+    variances: Sequence[float] = (0.1, 0.1, 0.2, 0.2),
+    nms_topk: int = -1,
+) -> Tensor:
+    """Return the detected boxes, best first, by `topi.multibox_detection`.
+
+    The rows behind them are -1. This is the classic `multibox_detection`.
+    """
+    boxes, _ = multibox_detection.multibox_detection(
+        cls_prob,
+        loc_pred,
+        anchor,
+        clip=clip,
+        threshold=threshold,
+        nms_threshold=nms_threshold,
+        force_suppress=bool(force_suppress),
+        variances=variances,
+        nms_topk=nms_topk,
+    )
+    return boxes
 
 
 def reorg(data: Tensor, stride: int) -> Tensor:

@@ -139,11 +139,38 @@ def test_unknown_methods_of_resize_are_refused() -> None:
     assert info.value.remedy == "use bilinear or nearest_neighbor"
 
 
-@pytest.mark.parametrize("name", ["non_max_suppression", "ssd.multibox_detection"])
-def test_operators_with_other_results_are_not_aliases(name: str) -> None:
-    namespace = topi.vision
-    *places, last = name.split(".")
-    for place in places:
-        namespace = getattr(namespace, place)
-    with pytest.raises(AttributeError, match=f"see refcomp.topi.{last}. It"):
-        getattr(namespace, last)
+def test_the_best_boxes_are_kept() -> None:
+    data = rc.placeholder((1, 5, 6), name="data")
+    count = rc.placeholder((1,), "int32", name="count")
+    rows = [
+        [0, 0.8, 1, 20, 25, 45],
+        [1, 0.7, 30, 60, 50, 80],
+        [0, 0.4, 4, 21, 19, 40],
+        [2, 0.9, 35, 61, 52, 79],
+        [1, 0.5, 100, 60, 70, 110],
+    ]
+    feeds = {data: np.array([rows], "float32"), count: np.array([4], "int32")}
+    options = {"iou_threshold": 0.5, "force_suppress": True, "top_k": 2}
+    suppress = topi.vision.non_max_suppression
+    boxes = suppress(data, count, return_indices=False, invalid_to_bottom=False, **options)
+    expected = [rows[3], rows[0], *[[-1] * 6] * 3]
+    np.testing.assert_array_equal(evaluate([boxes], feeds)[0], np.array([expected], "float32"))
+    places = suppress(data, count, -1, 0.5, True, 2)
+    assert evaluate([places], feeds)[0].tolist() == [[3, 0, -1, -1, -1]]
+
+
+def test_detected_boxes_are_a_single_tensor() -> None:
+    operands = [rc.placeholder(shape) for shape in ((1, 2, 3), (1, 12), (1, 3, 4))]
+    feeds = {operands[0]: rng.uniform(0, 1, (1, 2, 3)), operands[1]: np.zeros((1, 12))}
+    feeds[operands[2]] = rng.uniform(0, 1, (1, 3, 4))
+    feeds = {tensor: array.astype("float32") for tensor, array in feeds.items()}
+    made = topi.vision.ssd.multibox_detection(*operands, True, 0.1, 0.5)
+    wanted, _ = rc.topi.multibox_detection(*operands, threshold=0.1, nms_threshold=0.5)
+    np.testing.assert_array_equal(*(evaluate([boxes], feeds)[0] for boxes in (made, wanted)))
+
+
+def test_operators_without_classic_arguments_say_so() -> None:
+    with pytest.raises(AttributeError, match="see refcomp.topi.proposal. It takes attributes"):
+        topi.vision.rcnn.proposal  # noqa: B018
+    with pytest.raises(AttributeError, match="see refcomp.topi.yolo_region. It takes attributes"):
+        topi.vision.yolo.region  # noqa: B018
