@@ -46,8 +46,8 @@ from refcomp.ir.expr import (
 from refcomp.ir.rewrite import children
 
 _T = TypeVar("_T")
-# More deeply nested choices get the range of their type: the simplifier evaluates each branch under
-# facts of its own, so that time would be exponential in the depth.
+# More deeply nested choices get the range of their type. The simplifier evaluates each branch under
+# separate facts, so the time would be exponential in the depth.
 _MAX_CHOICES = 8
 # Indices are multiplied by smaller constants only: the rule on overflow in facts.py.
 _INDEX_FACTOR = 1 << 32

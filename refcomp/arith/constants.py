@@ -64,8 +64,9 @@ def fold_floats(
     # there, so that it would be rounded twice.
     if dtype.kind == "bfloat" and 0 < abs(value) < _MIN_NORMAL_BF16:
         return None
-    # Rounding to f64 and then to a narrower `dtype` is as rounding once: f64 has at least
-    # 2 p + 2 digits for the p of `dtype` (Figueroa, "When is double rounding innocuous?", 1995).
+    # Rounding to f64 and then to a narrower `dtype` equals rounding once, because f64 has at least
+    # 2 p + 2 digits for the p of `dtype`. Reference: Figueroa, "When is double rounding
+    # innocuous?", 1995.
     return round_to_dtype(value, dtype)
 
 

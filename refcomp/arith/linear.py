@@ -6,9 +6,9 @@ An atom is a representative (see `intern`) that is not a sum itself: a variable,
 Arithmetic on a `Sum` is over the unbounded integers. A Sum always equals its expression modulo
 2^bits. It equals the exact integer only if `bounds.is_exact` says so.
 
-`collect` reads a Sum off an expression, in time linear in the number of its distinct nodes.
-The method `build` writes a Sum in a stable order: loop variables first, in the order of their
-binding, and negative terms subtracted, as in `i * 64 + j + n - 1`.
+`collect` reads a Sum off an expression, in time linear in the number of its distinct nodes. The
+method `build` writes a Sum in a stable order. Loop variables come first, in the order of their
+binding. Negative terms are subtracted, as in `i * 64 + j + n - 1`.
 """
 
 from __future__ import annotations

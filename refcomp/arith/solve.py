@@ -5,8 +5,8 @@ Loops with guards are partitioned at the ends of such ranges:
 Before:  i * 32 + j < n      with j in [0, 32)
 After:   holds for every j where i < n // 32
 
-The coefficient of the variable may be symbolic, but its sign must be known. Variables that the
-range must not name, such as those of inner loops, are replaced by the end of their own range at
+The coefficient of the variable may be symbolic, but its sign must be known. The range must not name
+some variables, such as those of inner loops. They are replaced by the end of their own range at
 which the condition is hardest to satisfy. The result is None for conditions that read memory, that
 are not linear in the variable, or whose sides may wrap (see `refcomp.arith.facts`).
 """

@@ -16,8 +16,8 @@ range, race, initialisation.
 
 Only the first and the last program are compared. If they differ, or with `every_step`, each prefix
 of the recorded primitives and each pass is compared, too. The certificate then names the first
-guilty step and the first element that differs, with the iterations that wrote it and the writes
-that are missing or extra. Every certificate lists the inputs, algebras and programs behind it.
+faulty step and the first element that differs. It lists the iterations that wrote the element, and
+missing or extra writes. Every certificate lists the inputs, algebras and programs behind it.
 
 Reading order: bounds, certificate, trial, arguments, versions, judge, search, stand_in, schedules.
 """

@@ -3,9 +3,8 @@
 It shows how many functions have passed the pipeline, and how many parts the tools have compiled. It
 disappears when the build ends, also by an exception. REFCOMP_PROGRESS=0 turns it off.
 
-Ensures that nothing is printed if stderr is not a terminal. Nothing is printed either in other
-threads than the main one, in forked processes, and in nested builds. rich is imported only if a bar
-is shown.
+Ensures that nothing is printed if stderr is not a terminal. The same holds in other threads than
+the main one, in forked processes, and in nested builds. rich is imported only if a bar is shown.
 """
 
 from __future__ import annotations

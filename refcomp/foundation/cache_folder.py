@@ -5,8 +5,8 @@ user, and only this user may write to it. The folders and links that lead to it 
 user or to root, and no other user may rename their entries. OpenSSH checks `authorized_keys` by
 the same rules.
 
-A folder that a group may write to is safe if the group is its owner's private group: it has the
-owner's name, and no other member.
+A folder that a group may write to is safe if the group is its owner's private group. Such a group
+has the owner's name, and no other member.
 """
 
 import grp

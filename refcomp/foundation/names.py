@@ -1,9 +1,9 @@
 """Names in generated text: sanitized and unique.
 
-Names come from users and from model files, so they are not trusted. Before a name enters a text, it
-passes one of two functions: `mangle` for symbols of machine code (letters, digits and `_`), or
-`to_identifier` for loop IR (dots too). Both return a valid name unchanged. Any other name gets a
-suffix from its hash, so that different names stay different.
+Names come from users and from model files, so they are not trusted. Before a name is printed, it
+passes one of two functions. `mangle` makes symbols of machine code (letters, digits and `_`).
+`to_identifier` makes names of the loop IR (dots too). Both return a valid name unchanged. Any other
+name gets a suffix from its hash, so that different names stay different.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Triples: names of machines, such as `aarch64-linux-gnu`, for which LLVM makes code.
 
 Code for another machine than this one is made to be read and saved. Refuses with UserError machines
-whose code would not mean what the loop IR says, and systems other than Linux, since the code calls
-functions of Linux's C libraries.
+on which the code would differ in meaning from the loop IR. It also refuses systems other than
+Linux, since the code calls functions of Linux's C libraries.
 
 Vectors of 32-bit Arm (`-mattr=+neon`) take denormal floats for zero. Without this feature, vectors
 of floats become scalars, which do not.

@@ -1,8 +1,9 @@
 """Compiled graphs without code and weights, as text: what `build` returns beside a module.
 
-The JSON form has the text form of the graph, the types of the weights, and for each node the name
-of its function and the values that it takes. It is hostile until checked: the text is parsed as any
-graph is, each name must exist, and each call checks its arrays against the function's signature.
+The JSON form has the text form of the graph and the types of the weights. For each node, it has the
+name of its function and the values that it takes. It is hostile until checked. The text is parsed
+like that of any graph. Each name must exist, and each call checks its arrays against the function's
+signature.
 """
 
 from __future__ import annotations

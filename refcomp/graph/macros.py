@@ -1,6 +1,6 @@
 """Macros: nodes that become other nodes when a run knows what they depend on.
 
-A frontend makes such a node where an operator of another system has no meaning yet: a shape, an
+A frontend makes such a node if an operator of another system has no meaning yet. Then a shape, an
 axis or a count is a value that only a run determines. The name of its operator is `FAMILY.NAME`,
 and the family expands it::
 

@@ -1,6 +1,6 @@
 """Weights of a graph: as constants, as arguments of a run, or in files that are mapped into memory.
 
-A folder of weights has one `.npy` file for each, and `index.json` with their names and dtypes, in
+A folder of weights has a `.npy` file for each weight. `index.json` has their names and dtypes, in
 the order of the files' numbers. bf16, which numpy's format lacks, is stored as u16. The elements of
 a file begin at a multiple of 64 bytes. So executors on the host read mapped weights where they are,
 and processes that map the same folder share their memory.

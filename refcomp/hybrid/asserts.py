@@ -1,9 +1,9 @@
 """Asserts of hybrid functions: decided while compiling, or checked by each call at its entry.
 
 A condition on numbers that are known while compiling is decided at once. A condition on symbolic
-sizes and scalar arguments becomes a requirement of the compiled function, so that a call that does
-not fulfil it is refused before anything runs. All other conditions are refused: compiled code has
-no way to stop in the middle.
+sizes and scalar arguments becomes a requirement of the compiled function. A call that does not
+fulfil it is refused before anything runs. All other conditions are refused: compiled code has no
+way to stop in the middle.
 """
 
 from __future__ import annotations

@@ -576,7 +576,7 @@ class PureExtern(Expr):
     value depends on the arguments only, and the call may be left out or repeated.
 
     A registered Python function is called once each time the expression is evaluated, in the order
-    of a serial program, and may print or record its arguments. If it raises, the program ends with
+    of a serial program. It may print or record its arguments. If it raises, the program ends with
     this exception. The call may be left out if nothing needs the value.
     """
 

@@ -1,7 +1,7 @@
 """Parser of the loop IR's text form (the inverse of `refcomp.ir.printer`).
 
 Requires text as the printer writes it. Names, indentation, comments (`# ...`) and line breaks are
-free, with one exception: the `if` of a store's predicate stands on the line where the value ends.
+free, with one exception. The `if` of a store's predicate is on the line where the value ends.
 
 Ensures that the operands of each node have the right dtypes (`refcomp.ir.type_rules`), and that
 each name is bound where it is used. `refcomp.ir.verify` checks levels.

@@ -5,8 +5,9 @@ After:   T[i] = P[io, i]
 
 A region may reach beyond the stage's tensor. Nobody reads the part beyond, and the memory of the
 region has room for it. A guard that only keeps this part from being computed is therefore not
-needed, if all reads stay inside of what was computed, and all writes inside of the region. It also
-does harm: accumulators stay in registers only in whole tiles without conditions.
+needed under two conditions. All reads stay inside of the computed elements, and all writes inside
+of the region. It also does harm: accumulators stay in registers only in whole tiles without
+conditions.
 
 Three kinds of guards always stay: of reduction axes, of stages at the root, and of stages
 that read at an index which is itself read from a tensor.

@@ -35,9 +35,9 @@ After::
 
 Then one barrier in each iteration is enough instead of two.
 
-Requires: barriers are not inserted yet. Ensures: no such pragma is left. Level: nested,
-kept. It refuses (UserError) a buffer that is not in a serial loop, that is read before it
-is filled, or that is filled from values that the same iteration computes.
+Requires: barriers are not inserted yet. Ensures: no such pragma is left. Level: nested, kept. It
+refuses (UserError) a buffer that is not in a serial loop, or that is read before it is filled. It
+also refuses a buffer that is filled from values of the same iteration.
 """
 
 from __future__ import annotations

@@ -32,12 +32,12 @@ After::
       }
     }
 
-Two accesses of shared or global memory conflict if one of them is a write, and different
-threads of a group may touch the same element (see `analysis.thread_conflicts`). They need
-a barrier on each path from one to the other, also on paths around loops. A barrier that
-other barriers make redundant is left out. All threads of a group must reach a barrier. So a
-condition around a barrier is first moved to the statements inside of it. If these change
-memory that the condition reads, the condition is evaluated before them.
+Two accesses of shared or global memory conflict if one of them is a write, and different threads of
+a group may access the same element. See `analysis.thread_conflicts`. They need a barrier on each
+path from one to the other, also on paths around loops. A barrier that other barriers make redundant
+is left out. All threads of a group must reach a barrier. So a condition around a barrier is first
+moved to the statements inside of it. If these change memory that the condition reads, the condition
+is evaluated before them.
 
 A kernel whose threads are independent, by the pragma of `launch_parallel_loops`, gets no barriers.
 

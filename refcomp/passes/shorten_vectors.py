@@ -17,9 +17,9 @@ After::
 Such vectors occur at the border of a tensor whose extent is constant. LLVM cannot keep memory in
 registers that is accessed under a mask. So a tile at a border would take longer than a whole tile.
 
-The let of a mask is removed if each statement in its body is a store under this mask, whose vectors
-can be cut because no let is inside. Otherwise the let stays. Stores under a mask of no lanes are
-removed. A mask of all lanes is left out.
+The let of a mask is removed on two conditions: each statement in its body is a store under this
+mask, and the vectors of these stores have no lets inside. Otherwise the let stays. Stores under a
+mask of no lanes are removed. A mask of all lanes is left out.
 
 Requires: constants are folded. Ensures: each lane that was stored has its value, bit for bit; no
 other lane is read. Level: flat, kept. It refuses nothing.

@@ -1,10 +1,10 @@
 """Extents and indices of the axes of one stage.
 
-`infer_extents` goes down from the axes of the operation to the loops, and computes the extent of
-every axis. `root_indices` goes up again, and expresses the axes of the operation by the loops. It
-also returns guards, which skip iterations outside of the tensor. There are two reasons for these.
-The last iterations of a split lie beyond the end if its factor does not divide the extent. And the
-region of an attached stage may reach beyond its tensor.
+`infer_extents` computes the extent of every axis, from the axes of the operation down to the loops.
+`root_indices` expresses the axes of the operation by the loops. It also returns guards, which skip
+iterations outside of the tensor. There are two reasons for these. The last iterations of a split
+lie beyond the end if its factor does not divide the extent. And the region of an attached stage may
+reach beyond its tensor.
 """
 
 from __future__ import annotations

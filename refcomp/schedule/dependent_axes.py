@@ -5,7 +5,7 @@
     k in 0 .. i, split by 4                     for k.outer in range((i + 4) // 4), ...
 
 The range of a loop may depend on the loops around it. If it depends on a loop further inside, the
-loop covers the union of all its ranges, and a guard skips the iterations outside of the range. A
+loop covers the union of all its ranges. A guard then skips the iterations outside of the range. A
 bound that is read from a tensor is stored in a variable before the loop.
 
 Refuses a loop whose bound is read at the index of a loop further inside.

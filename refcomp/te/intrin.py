@@ -1,7 +1,7 @@
 """decl_tensor_intrin: an instruction or a hand-written function that computes a whole block.
 
 A tensor intrinsic has two sides. A compute defines its result. The statements of `fcompute`
-implement it on buffers that stand for a block within larger memory; the strides and offsets of
+implement it on buffers that stand for a block within larger memory. The strides and offsets of
 these buffers are variables that each use binds. A reduction may have three statements: for the
 whole, to reset the output, and to add to it.
 """

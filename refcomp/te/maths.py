@@ -255,8 +255,8 @@ def maximum(a: ExprLike, b: ExprLike) -> Expr:
 def power(x: ExprLike, y: ExprLike) -> Expr:
     """Return x to the power y, of floats.
 
-    A negative x with a fractional y gives NaN. x to the power 0 is 1, and 1 to any power is 1, even
-    if the other operand is NaN. Otherwise, NaN gives NaN.
+    A negative x with a fractional y gives NaN. x to the power 0 is 1, and 1 to any power is 1. Both
+    hold even if the other operand is NaN. Otherwise, NaN gives NaN.
 
     Args:
         x: an expression or a number of dtype f16, bf16, f32 or f64.

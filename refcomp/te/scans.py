@@ -8,8 +8,8 @@
 Row t of the result is row t of `init` where that has one, else row t of `update`, in which the
 placeholder stands for the result so far. Only rows that are computed need their inputs: an update
 may read `X[t - 1, i]`, and so may a compute that it reads. Refuses an update that reads a row which
-may not be there yet, or another row of an update than its own, and anything but computes between
-the state and the update.
+may not be computed yet, or another row of an update than its own. It also refuses other operations
+than computes between the state and the update.
 """
 
 from __future__ import annotations

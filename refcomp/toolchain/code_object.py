@@ -1,6 +1,6 @@
 """Checks of code objects, the machine code of AMD GPUs, against the request that made them.
 
-`read_code_object` raises ToolchainError for data that are not a code object. `check_code_object`
+`read_code_object` raises ToolchainError for other data than a code object. `check_code_object`
 raises CompilerBug for a code object that differs from the request.
 `refcomp.foundation.amd_metadata` reads the format.
 """

@@ -1,8 +1,8 @@
 """Comparisons of integers: decided if the facts permit that, else brought to one normal form.
 
 One side is subtracted from the other, so that shared terms cancel. The difference is divided by the
-common divisor of its coefficients, and is written with positive terms only: `i * 4 + j < n`,
-`1 <= i + j`. Upper bounds are strict and lower bounds are not, so that equal conditions read
+common divisor of its coefficients. It is written with positive terms only, as in `i * 4 + j < n`
+and `1 <= i + j`. Upper bounds are strict and lower bounds are not, so that equal conditions read
 equally. This needs exact sides. If a side may wrap, only == and != cancel shared terms.
 """
 

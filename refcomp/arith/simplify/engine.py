@@ -86,8 +86,8 @@ _LANES = {Broadcast, Ramp}
 # Steps of a proof, by the number of proofs around it. Proofs build nodes, which are simplified by
 # proofs in turn. Without decreasing effort, time would be exponential in that nesting.
 _BUDGETS = (24, 6, 0, 0)
-# Choices with more choices inside are simplified without their conditions: each condition makes a
-# set of facts of its own, under which everything inside is simplified again.
+# Choices with more choices inside are simplified without their conditions. Each condition would
+# make another set of facts, under which everything inside is simplified again.
 _MAX_CHOICES = 32
 # Operands of a chain of `and` or `or` that are simplified under the others.
 _MAX_CONJUNCTS = 8

@@ -1,10 +1,9 @@
 """Floating-point operations that numpy does not have, rounded once: fused multiply-add, scaling.
 
-f32 and f16 are computed in f64, and rounded to odd there where a second rounding could go wrong.
+f32 and f16 are computed in f64. The f64 is rounded to odd where a second rounding could go wrong.
 f64 is computed by error-free transformations, or by exact fractions where those would overflow or
-underflow.
-Boldo and Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding
-to odd", IEEE Transactions on Computers 57(4), 2008.
+underflow. Boldo and Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms
+using rounding to odd", IEEE Transactions on Computers 57(4), 2008.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """ONNX nodes that become macros of a graph, since only a run knows what they depend on.
 
-The attributes of the macro hold what the node is converted with: its domain, its version, the
-element types of its inputs, and the attributes that it has in ONNX. Tensors among these are
-constant inputs behind the others.
+The attributes of the macro are those that the conversion needs: the node's domain, its version, the
+element types of its inputs, and its attributes in ONNX. Tensors among these are constant inputs
+behind the others.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Read an ONNX model as a graph. Needs the optional package `onnx`.
 
-Each node is converted by the converter of its operator and version; else it is replaced by the
-function that ONNX, or the model, defines for it. A node that depends on what only a run knows
-becomes a macro (`refcomp.frontend.onnx.deferred`).
+Each node is converted by the converter of its operator and version. Without a converter, it is
+replaced by the function that ONNX, or the model, defines for it. A node that depends on what only a
+run knows becomes a macro (`refcomp.frontend.onnx.deferred`).
 
 Raises UserError for files that are too large, truncated or not ONNX, and for inconsistent shapes
 and dtypes. Raises one Unsupported that counts all operators and attributes that refcomp cannot run.
@@ -37,8 +37,8 @@ def from_onnx(
     """Return the graph of an ONNX model. It needs the optional package `onnx`.
 
     Symbolic extents keep their names. Each operator has the meaning of the model's operator set.
-    Element types of less than 8 bits, and floats of 8 bits, take a byte: an integer as i8 or u8,
-    the bits of a float as u8.
+    Element types of less than 8 bits, and floats of 8 bits, take a byte. An integer becomes i8 or
+    u8, and the bits of a float become u8.
 
     A graph with shapes, axes or counts that only a run knows has macros, and control operators
     have subgraphs. `refcomp.graph.executor_for` runs any of them.

@@ -1,7 +1,7 @@
 """Images: decode the bytes of a file. Needs the optional package Pillow.
 
-The bytes are hostile until they are decoded: the number of pixels is checked before there is memory
-for them, and only the formats that ONNX names are tried.
+The bytes are hostile until they are decoded. The number of pixels is checked before memory is
+allocated for them. Only the formats that ONNX names are tried.
 
 Source: the ONNX operator specification, ImageDecoder.
 """

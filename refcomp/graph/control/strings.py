@@ -1,8 +1,8 @@
 """Strings: tensors of texts, which only the executor knows.
 
 Such a tensor is an unshaped tensor of the dtype `string`; in a run it is a numpy array of objects.
-What moves or compares strings works on numbers in their place: `string_codes` numbers the texts of
-some tensors in their order, and `string_lookup` puts the texts back::
+Operators that move or compare strings work on numbers in their place. `string_codes` numbers the
+texts of some tensors in their order, and `string_lookup` puts the texts back::
 
     xs: i64[*], table: string[*] = string_codes(x)
     ys: i64[*] = onnx.Transpose(xs)

@@ -1,7 +1,7 @@
 """Find the first kernel of a graph whose output leaves its bound.
 
 Each kernel is judged on the very arrays that it read. So an error of an earlier kernel neither
-hides the error of a later one nor causes a false alarm, and the bound is that of a single kernel.
+hides the error of a later one nor causes a false alarm. The bound is that of a single kernel.
 
     alone         found = kernel(found inputs)    must lie in the bound of the node
     with a peer   found = kernel(peer's inputs)   must lie in the bound of the node,

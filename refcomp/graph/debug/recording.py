@@ -2,8 +2,8 @@
 
 A file is an .npz archive of plain arrays; nothing in it is pickled. Names of values come from model
 files and may hold any character. So a member's name is the value's name, percent-encoded as in a
-URL. The members `%nodes` and `%times`, which no encoded name equals, hold the names of the nodes,
-encoded too, and their seconds: a row for each node, a column for each launch.
+URL. The members `%nodes` and `%times`, which no encoded name equals, hold the encoded names of the
+nodes and their seconds. The seconds have a row for each node and a column for each launch.
 """
 
 from __future__ import annotations

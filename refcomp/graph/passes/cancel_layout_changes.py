@@ -15,9 +15,9 @@ After::
       y: f32[N, 2, 3] = identity(r.before)
     }
 
-A transpose of a transpose becomes one transpose, or none; a reshape of a reshape becomes one. An
-elementwise operator that reads transposes of one kind is computed before them, and its result is
-transposed, if it is the only reader of these transposes.
+A transpose of a transpose becomes one transpose, or none; a reshape of a reshape becomes one. If an
+elementwise operator is the only reader of transposes of one kind, it is computed before them. Its
+result is then transposed.
 
 Requires: nothing. Ensures: no result changes a bit, and no transpose is added. An output that is
 left without a node becomes an `identity`. Refuses: nothing.

@@ -1,8 +1,8 @@
 """Compute the panels of a constant matrix without a padded copy of the matrix.
 
-`pack_matrices` lays out a matrix by four nodes: it is transposed, its columns are padded to whole
-panels, divided into panels, and the panels become the first axis. Only the last panel has padding.
-So all others are a view of the matrix, and are copied once.
+`pack_matrices` lays out a matrix by four nodes. The matrix is transposed, and its columns are
+padded to whole panels. They are divided into panels, which become the first axis. Only the last
+panel has padding. So all others are a view of the matrix, and are copied once.
 
 Ensures: the same elements as those of the nodes.
 """

@@ -2,7 +2,7 @@
 
 The dtypes are found first, by rules of the operators. Then each node becomes graph nodes, whose
 types the graph infers. A variable without a shape gets one from the first node that reads it, by
-the rule of its operator: `fc_weight` from the width of `fc`'s data.
+the rule of its operator. For example, `fc_weight` gets its shape from the width of `fc`'s data.
 
 Refuses variables whose shape or dtype nothing determines, and names that no variable has.
 """

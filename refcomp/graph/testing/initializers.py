@@ -1,8 +1,8 @@
 """Initializers: the first values of parameters, before training.
 
-An initializer fills an array with draws or with a constant. `Initializer.fill` looks at the end of
-a parameter's name, as classic programs do: weights are drawn, `gamma` and `moving_var` are 1, and
-`bias`, `beta` and `moving_mean` are 0.
+An initializer fills an array with draws or with a constant. `Initializer.fill` decides by the end
+of a parameter's name, as classic programs do. Weights are random, `gamma` and `moving_var` are 1,
+and `bias`, `beta` and `moving_mean` are 0.
 """
 
 from __future__ import annotations

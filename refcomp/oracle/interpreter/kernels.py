@@ -42,8 +42,8 @@ def scrambled(count: int) -> list[int]:
 def run_kernel(host: Frame, loop: For, run: _Run) -> None:
     """Run the kernel that begins with the bound loop `loop`.
 
-    The threads see the variables and the memory of `host`, except local memory. `run` runs a
-    statement of a thread from one synchronization point to the next.
+    The threads see the variables and the memory of `host`, except for local memory. `run` runs a
+    statement of a thread, from one synchronization point to the next.
     """
     if host.group is not None:
         raise InterpretError(

@@ -1,8 +1,8 @@
 """Shadow memory: who accessed each element, for `refcomp.oracle.interpreter.races` by numpy.
 
 An element keeps its agent (a thread, or a group) while only one agent accessed it, and the kind of
-access while there is only one kind. That is enough to find each conflict, in whatever order the
-accesses come: two agents do not conflict only if all accesses to the element are reads, or all are
+access while there is only one kind. That is enough to find each conflict, in any order of the
+accesses. Several agents do not conflict only if all accesses to the element are reads, or all are
 updates by the same operator.
 """
 

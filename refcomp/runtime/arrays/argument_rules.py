@@ -1,7 +1,7 @@
 """The rules for the arguments of a call, each with its message.
 
-`check_signature` checks a signature once, when a function is made. `admit` checks the forms (dtype,
-shape, device, layout) of the tensor arguments of one call, and solves the symbols from the shapes.
+`check_signature` checks a signature once, when a function is made. `admit` checks the tensor
+arguments of one call: dtype, shape, device and layout. It also solves the symbols from the shapes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -3,7 +3,7 @@
 Other libraries of the process share the primary context. Threads need no preparation: each use
 pushes the context for the calling thread, and pops it afterwards.
 
-A kernel that fails, for example by an illegal access, ends the context: from then on, the driver
+A kernel that fails, for example by an illegal access, ends the context. After that, the driver
 refuses every call of this process for the GPU. The first error names the kernels that may have
 failed; later uses raise an error that repeats it. Kernels run asynchronously, so `where` lists
 those that were launched since the last wait.

@@ -1,10 +1,10 @@
 """Ownership of what pycuda makes: memory, streams, events, modules.
 
 pycuda releases an object in its destructor. A destructor in another thread than the one that first
-used the GPU releases nothing, one in a forked child or after the end of the context may abort the
-process. So a CudaHandle holds the only reference, and deletes the object while its context is
-pushed. In the three cases in which that is impossible, the object is kept for ever: in a forked
-child, at the end of the process, and after the context has ended.
+used the GPU releases nothing. A destructor in a forked child, or after the end of the context, may
+abort the process. So a CudaHandle holds the only reference, and deletes the object while its
+context is pushed. In three cases that is impossible: in a forked child, at the end of the process,
+and after the context has ended. Then the object is kept for ever.
 """
 
 from __future__ import annotations

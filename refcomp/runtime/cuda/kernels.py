@@ -1,8 +1,8 @@
 """Kernels of a cubin, PTX or fatbin on an NVIDIA GPU: loaded, checked, and launched.
 
-A kernel takes its parameters packed as C aligns them. Behind them it takes 64 bits for each shared
-buffer whose size is not constant: the byte at which the buffer begins in the dynamic shared memory
-of the launch, a multiple of 128. Launches may come from several threads.
+A kernel takes its parameters packed as C aligns them. After them it takes 64 bits for each shared
+buffer whose size is not constant. They are the byte offset of the buffer in the dynamic shared
+memory of the launch, a multiple of 128. Launches may come from several threads.
 
 A group has 48 KiB of shared memory, unless the kernel requests more by an attribute. A launch sets
 the attribute when it needs it.

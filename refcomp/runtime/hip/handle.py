@@ -1,8 +1,8 @@
 """Ownership of what the HIP library makes: memory, streams, events, modules.
 
 A HipHandle releases its object when it is deleted, in whichever thread. It does not in a forked
-child, which owns nothing on the GPU, nor at the end of the process, when calls are unsafe and the
-driver releases everything. A failing release is a ResourceWarning.
+child, which owns nothing on the GPU. Nor does it at the end of the process, when calls are unsafe
+and the driver releases everything. A failing release is a ResourceWarning.
 """
 
 import ctypes

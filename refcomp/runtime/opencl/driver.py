@@ -1,7 +1,7 @@
 """The driver of OpenCL devices, through pyopencl: the kind `opencl`, which counts all platforms.
 
 Each device has a context and an in-order queue, made at its first use. pyopencl and the platforms
-are looked up at the first question whether a device exists, never at import. Without them
+are looked up when the existence of a device is first checked, never at import. Without them
 `opencl(0).exist` is False, and every use is a UserError that names what to install.
 
 Refuses the use in a process that was forked after OpenCL had started, because its threads do not

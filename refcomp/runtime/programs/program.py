@@ -5,7 +5,7 @@ are queued in order. A call may return before they are done; `asnumpy` and `devi
 
 The code of the kernels is loaded when the module is made. If the device does not exist then, the
 first call loads the code, or raises an error that says what is missing. If the arrays are on
-another device with the same driver (a second GPU, an emulated one), the call runs there, and loads
+another device with the same driver (a second GPU, an emulated one), the call runs there. It loads
 the code there, too. Several threads may call.
 """
 

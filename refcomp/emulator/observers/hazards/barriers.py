@@ -1,8 +1,8 @@
 """Barriers that some waves of a group never reach, because they have ended before.
 
 A GPU does not wait for waves that have ended. But no language allows this, and the work of these
-waves before the barrier is missing. `execution/execute.py` reports waves of a group that wait at
-different barriers, with this observer or without.
+waves before the barrier is missing. With this observer or without, `execution/execute.py` reports
+waves of a group that wait at different barriers.
 """
 
 from __future__ import annotations

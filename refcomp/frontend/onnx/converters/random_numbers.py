@@ -1,8 +1,8 @@
 """Random numbers: distributions, and Dropout.
 
 All numbers come from topi's counter-based generator (Threefry). A seed gives the same numbers on
-each target and in each run. A node without a seed has a fixed one, which its output's name decides:
-so nodes differ from each other, and each run gives the same numbers.
+each target and in each run. A node without a seed gets one from its output's name. So nodes differ
+from each other, and each run gives the same numbers.
 """
 
 from __future__ import annotations
