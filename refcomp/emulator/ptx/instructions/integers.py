@@ -81,7 +81,8 @@ def rule_of_one_type(
 def _undefined_halves(*both: Array) -> Array:
     """Return the undefined bits of a result whose halves depend on those of the sources."""
     shadows = both[len(both) // 2 :]
-    return of_halves(all_bits("b16", undefined_in_halves(*shadows)))
+    is_undefined = undefined_in_halves(*shadows)
+    return of_halves(all_bits("b16", is_undefined))
 
 
 def undefined_in_halves(*shadows: Array) -> Mask:
@@ -114,7 +115,8 @@ def quotient(a: Array, b: Array) -> Array:
     whole = dividend // _not_zero(divisor)
     is_negative = _is_negative(a) ^ _is_negative(b)
     result = np.where(is_negative, _negative(whole), whole)
-    return _all_set(divisor == 0, result).view(a.dtype)
+    found = _all_set(divisor == 0, result)
+    return found.view(a.dtype)
 
 
 def remainder(a: Array, b: Array) -> Array:
@@ -124,7 +126,8 @@ def remainder(a: Array, b: Array) -> Array:
     divisor = magnitude(b)
     rest = dividend % _not_zero(divisor)
     result = np.where(_is_negative(a), _negative(rest), rest)
-    return _all_set(divisor == 0, result).view(a.dtype)
+    found = _all_set(divisor == 0, result)
+    return found.view(a.dtype)
 
 
 def magnitude(value: Array) -> Array:
