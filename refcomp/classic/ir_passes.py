@@ -110,7 +110,8 @@ def Substitute(node: Node, vmap: Mapping[Var, object]) -> Node:
         vmap: variable -> the expression or number that replaces it.
 
     Raises:
-        UserError: `node` is not a node, or a key is not a variable.
+        UserError: `node` is not a node, `vmap` is not a dictionary, a key is not a variable, or a
+            value is not an expression.
 
     Example::
 
@@ -118,16 +119,30 @@ def Substitute(node: Node, vmap: Mapping[Var, object]) -> Node:
         >>> rc.classic.ir_pass.Substitute(x + 1, {x: y * 2})
         y * 2 + 1
     """
+    if not isinstance(vmap, Mapping):
+        raise UserError(
+            f"{vmap!r} does not say which variables to replace",
+            remedy="pass a dictionary, such as {x: y + 1}",
+        )
     for var in vmap:
-        if not isinstance(var, Var):
-            raise UserError(
-                f"{var!r} is not a variable", remedy='pass a key such as rc.var("n")'
-            )
+        _check_variable(var)
     replacements = {var: _same_dtype(var, convert(to)) for var, to in vmap.items()}
     return substitute_variables(_as_node(node), replacements)
 
 
-def _same_dtype(var: Var, value: Expr) -> Expr:
+def _check_variable(var: object) -> None:
+    if not isinstance(var, Var):
+        raise UserError(
+            f"{var!r} is not a variable", remedy='pass one such as rc.var("n")'
+        )
+
+
+def _same_dtype(var: Var, value: object) -> Expr:
+    if not isinstance(value, Expr):
+        raise UserError(
+            f"{value!r} cannot replace the variable {var.name}",
+            remedy="pass an expression or a number",
+        )
     return value if value.dtype == var.dtype else value.astype(var.dtype)
 
 
@@ -138,12 +153,16 @@ def ExprUseVar(expr: object, var: Var) -> bool:
         expr: an expression or a number.
         var: the variable.
 
+    Raises:
+        UserError: `expr` is not an expression, or `var` is not a variable.
+
     Example::
 
         >>> x, y = rc.var("x"), rc.var("y")
         >>> rc.classic.ir_pass.ExprUseVar(x + 1, x), rc.classic.ir_pass.ExprUseVar(x + 1, y)
         (True, False)
     """
+    _check_variable(var)
     return var in set(variables_in(_as_node(expr)))
 
 
@@ -156,7 +175,7 @@ def PostOrderVisit(stmt: Node, fvisit: Callable[[Any], object]) -> None:
         fvisit: the function. Its result is ignored.
 
     Raises:
-        UserError: `stmt` is not a node.
+        UserError: `stmt` is not a node, or `fvisit` is not a function.
 
     Example::
 
@@ -172,6 +191,7 @@ def PostOrderVisit(stmt: Node, fvisit: Callable[[Any], object]) -> None:
         [i]
     """
     root = _as_node(stmt)
+    _check_function(fvisit)
     seen: set[int] = set()
     todo = [(root.body if isinstance(root, PrimFunc) else root, False)]
     while todo:
@@ -201,7 +221,8 @@ def IRTransform(
             `["For", "BufferStore"]`; None for all.
 
     Raises:
-        UserError: `stmt` is not a node, or no class has such a name.
+        UserError: `stmt` is not a node, no class has such a name, or a function returns something
+            else than a node of the same sort: an expression or a statement.
 
     Example::
 
@@ -217,6 +238,9 @@ def IRTransform(
           }
         }
     """
+    for function in (preorder, postorder):
+        if function is not None:
+            _check_function(function)
     for name in only_enable or ():
         if name not in _NODES:
             known = sorted(_NODES)
@@ -229,16 +253,37 @@ def IRTransform(
     def visit(recurse: Rewrite, node: Node) -> Node:
         is_chosen = isinstance(node, chosen)
         if preorder is not None and is_chosen:
-            before: Node | None = preorder(node)
+            before = _checked_result(preorder(node), node)
             if before is not None:
                 return before
         made = map_children(node, recurse)
         if postorder is None or not is_chosen:
             return made
-        after: Node | None = postorder(made)
+        after = _checked_result(postorder(made), made)
         return made if after is None else after
 
     return rewriter(visit)(_as_node(stmt))  # type: ignore[return-value]
+
+
+def _check_function(value: object) -> None:
+    if not callable(value):
+        raise UserError(
+            f"{value!r} is not a function of a node",
+            remedy="pass a function, such as lambda node: None",
+        )
+
+
+def _checked_result(made: object, node: Node) -> Node | None:
+    """Return the node that takes the place of another one, or None. UserError if it cannot."""
+    sort = Expr if isinstance(node, Expr) else Stmt
+    if made is None or isinstance(made, sort):
+        return made
+    raise UserError(
+        f"the function of IRTransform returns {made!r} for a {type(node).__name__}",
+        where=repr(node),
+        remedy="return an expression for an expression, a statement for a statement, or None "
+        "to keep the node",
+    )
 
 
 def _as_node(value: object) -> Node:

@@ -123,7 +123,8 @@ def decl_tensor_intrin(
         default_buffer_params: options of `decl_buffer` for these compact views.
 
     Raises:
-        UserError: `op` is not a compute of constant extents, or a statement is illegal.
+        UserError: `op` is not a compute of constant extents, `fcompute` is not a function, or a
+            statement is illegal.
 
     Source: TVM, te.decl_tensor_intrin.
 
@@ -153,6 +154,11 @@ def decl_tensor_intrin(
             f"tensor intrinsic {name} is declared with {getattr(op, 'name', op)!r}",
             why="what it computes is said by a compute",
             remedy="declare it with what compute() returned",
+        )
+    if not callable(fcompute):
+        raise UserError(
+            f"tensor intrinsic {name} is given {fcompute!r}, not a function of its views",
+            remedy="pass a function of the input views and the output views",
         )
     for axis in (*made.axis, *made.reduce_axis):
         if as_int(axis.extent) is None:

@@ -105,3 +105,31 @@ def test_other_objects_are_refused(name: str) -> None:
     with pytest.raises(UserError, match="is neither an expression nor a statement") as info:
         getattr(tvm.ir_pass, name)("text", *rest)
     assert info.value.remedy == "pass what tvm.lower returns, its body, or an expression"
+
+
+@pytest.mark.parametrize("vmap", [None, [1], {"x": 1}, {tvm.var("x"): "text"}])
+def test_replacements_that_are_none_are_refused(vmap: object) -> None:
+    with pytest.raises(UserError) as info:
+        tvm.ir_pass.Substitute(tvm.var("x") + 1, vmap)
+    assert info.value.remedy.startswith("pass ")
+
+
+def test_a_use_of_something_else_than_a_variable_is_refused() -> None:
+    with pytest.raises(UserError, match="'x' is not a variable"):
+        tvm.ir_pass.ExprUseVar(tvm.var("x") + 1, "x")
+
+
+def test_functions_of_nodes_are_checked() -> None:
+    with pytest.raises(UserError, match="3 is not a function of a node"):
+        tvm.ir_pass.PostOrderVisit(doubled(), 3)
+    with pytest.raises(UserError, match="3 is not a function of a node"):
+        tvm.ir_pass.IRTransform(doubled(), None, 3)
+
+
+@pytest.mark.parametrize("made", ["text", 3, tvm.var("x")])
+def test_results_that_do_not_fit_are_refused(made: object) -> None:
+    for functions in ((lambda loop: made, None), (None, lambda loop: made)):
+        with pytest.raises(UserError, match=r"returns .* for a For") as info:
+            tvm.ir_pass.IRTransform(doubled(), *functions, ["For"])
+        assert "for j in range(2)" in info.value.where
+        assert "None to keep the node" in info.value.remedy

@@ -94,6 +94,10 @@ def _stores_to_an_input(ins, outs):
         (lambda w, x, z: refcomp.decl_tensor_intrin(z, lambda i, o: None), "neither a body nor an"),
         (lambda w, x, z: refcomp.decl_tensor_intrin(z, lambda i, o: 3), "returns 3"),
         (
+            lambda w, x, z: refcomp.decl_tensor_intrin(z, 3),
+            "tensor intrinsic tensor_intrin is given 3, not a function of its views",
+        ),
+        (
             lambda w, x, z: refcomp.decl_tensor_intrin(z, _stores_to_an_input, "f"),
             "the body of tensor intrinsic f is not legal: w is written, but is not an output",
         ),
