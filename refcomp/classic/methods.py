@@ -24,6 +24,7 @@ CLASSES = {
     "LoweredFunc": ["ir.func.PrimFunc"],
     "For": ["ir.stmt.For"],
     "Buffer": ["ir.view.BufferView"],
+    "IRBuilder": ["ir.builder.IRBuilder"],
 }
 
 

@@ -29,6 +29,18 @@ def test_attributes_of_another_name_return_the_same() -> None:
     assert list(b) == [1, 1, 1, 1]
 
 
+def test_a_new_scope_of_a_builder_ends_what_is_declared_in_it() -> None:
+    ib = rc.classic.ir_builder.create()
+    memory = ib.buffer_ptr(rc.decl_buffer((8,), "int32", name="B"))
+    for half in range(2):
+        with ib.new_scope():
+            thread = rc.classic.thread_axis("threadIdx.x")
+            ib.scope_attr(thread, "thread_extent", 4)
+            memory[half * 4 + thread] = half
+    first, second = ib.get().stmts
+    assert (first.kind, second.kind) == ("threadIdx.x", "threadIdx.x")
+
+
 @pytest.mark.parametrize(
     ("make", "name", "message"),
     [
