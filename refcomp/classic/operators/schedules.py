@@ -33,21 +33,25 @@ def traverse_inline(
 ) -> None:
     """Compute injective stages where they are read, and call a function for each operation.
 
+    The walk begins at `final_op` and goes on from each injective operation to those that it reads.
+    It ends at other operations: their inputs, such as padded images, keep their stages.
+
     Args:
         s: the schedule.
-        final_op: the operation from which all others are reached. Outputs stay as they are.
-        callback: gets each operation that is not a placeholder, after those that it reads.
+        final_op: the operation at which the walk begins. Outputs stay as they are.
+        callback: gets each operation of the walk that is not a placeholder, after those that it
+            reads.
     """
     visited: set[Operation] = set()
 
     def visit(op: Operation) -> None:
         visited.add(op)
-        is_cheap = isinstance(op, ComputeOp) and is_injective(op.tag)
-        if is_cheap and not s[op].is_output:
-            s[op].compute_inline()
-        for tensor in op.input_tensors:
-            if tensor.op.input_tensors and tensor.op not in visited:
-                visit(tensor.op)
+        if isinstance(op, ComputeOp) and is_injective(op.tag):
+            if not s[op].is_output:
+                s[op].compute_inline()
+            for tensor in op.input_tensors:
+                if tensor.op.input_tensors and tensor.op not in visited:
+                    visit(tensor.op)
         callback(op)
 
     visit(final_op)

@@ -10,10 +10,14 @@ BROADCAST = _INJECTIVE
 INJECTIVE = _INJECTIVE
 COMM_REDUCE = REDUCTION
 COMM_REDUCE_IDX = REDUCTION
+# The beginnings of the classic tags of injective operations.
+_INJECTIVES = ("elemwise", "broadcast", INJECTIVE)
 
 
 def is_injective(tag: str) -> bool:
     """Return True for the tag of elementwise, broadcast and injective operations.
+
+    The classic texts count, too: a tag that begins with "elemwise", "broadcast" or "injective".
 
     Example::
 
@@ -22,4 +26,4 @@ def is_injective(tag: str) -> bool:
         >>> topi.tag.is_injective(topi.exp(A).op.tag), topi.tag.is_injective(topi.sum(A).op.tag)
         (True, False)
     """
-    return tag == INJECTIVE
+    return tag.startswith(_INJECTIVES)

@@ -13,3 +13,10 @@ def test_a_tagged_computation_is_injective() -> None:
     assert not topi.tag.is_injective(topi.sum(A).op.tag)
     assert topi.sum(A).op.tag == topi.tag.COMM_REDUCE == topi.tag.COMM_REDUCE_IDX
     assert {topi.tag.ELEMWISE, topi.tag.BROADCAST, topi.tag.INJECTIVE} == {INJECTIVE}
+
+
+def test_classic_texts_are_tags_of_injective_computations() -> None:
+    for tag in ("elemwise", "broadcast", "injective", "broadcast_add"):
+        assert topi.tag.is_injective(tag)
+    for tag in ("", "conv2d_nchw", "comm_reduce"):
+        assert not topi.tag.is_injective(tag)
