@@ -17,22 +17,31 @@ from tests.properties.seeded_bugs import COMPILED, switched_on
 from tests.properties.test_schedules import cases
 from tests.strategies.computes import FEW_STAGES
 
-# Examples of a round. Hypothesis draws many examples that resemble earlier ones: bugs that took 150
-# examples of one seed show in the first ten of another one.
-_ROUND = 25
+# Examples of the first round; each later one has twice as many. Hypothesis draws many examples that
+# resemble earlier ones: bugs that took 150 examples of one seed show in the first ten of another.
+# Some bugs show only in later, larger examples of a seed.
+_FIRST_ROUND = 25
 
 
 def is_found(check: Callable[[Any, Any], None], examples: int, strategy: Any = None) -> bool:
     """Return True if `check` fails on one of `examples` random schedules."""
     drawn = cases(FEW_STAGES) if strategy is None else strategy
-    rounds = -(-examples // _ROUND)
-    return any(_is_found_in_round(check, drawn, number) for number in range(rounds))
+    left, number = examples, 0
+    while left > 0:
+        size = min(left, _FIRST_ROUND << number)
+        if _is_found_in_round(check, drawn, number, size):
+            return True
+        left -= size
+        number += 1
+    return False
 
 
-def _is_found_in_round(check: Callable[[Any, Any], None], drawn: Any, number: int) -> bool:
+def _is_found_in_round(
+    check: Callable[[Any, Any], None], drawn: Any, number: int, examples: int
+) -> bool:
     @seed(number)
     @settings(
-        max_examples=_ROUND,
+        max_examples=examples,
         deadline=None,
         database=None,
         suppress_health_check=list(HealthCheck),
