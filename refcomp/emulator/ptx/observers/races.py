@@ -21,7 +21,9 @@ The check is neither sound nor complete.
 
 - *False negatives*: a fence may not really order the accesses. A race with a reader is missed if
   others of its kind read after it.
-- *False positives*: programs that rely on the order of threads in a warp.
+- *False positives*: programs that rely on the order of threads in a warp. A racing load whose
+  value no thread uses, if the thread loads these bytes again behind a barrier of its warp only, and
+  uses them.
 
 Source: NVIDIA, "Parallel Thread Execution ISA", section "Memory Consistency Model".
 """
