@@ -14,7 +14,6 @@ from refcomp.foundation.artifacts import (
     dim_to_plain_text,
     evaluate_dim,
 )
-from refcomp.foundation.counted import counted
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.symbol_sizes import Sizes
 
@@ -79,11 +78,17 @@ def _what(signature: Signature, condition: Condition, values: Mapping[str, int])
     if operator == "lt":
         index = left
         count = evaluate_dim(right, values)
-        ends = f", which has {counted(count, 'element')}"
+        ends = _which_has(count)
     return (
         f"{condition.by} index {_valued(index, values)} of dimension {condition.dim} of "
         f"{condition.buffer}{ends}"
     )
+
+
+def _which_has(count: int) -> str:
+    from refcomp.foundation.counted import counted  # noqa: PLC0415  (rare)
+
+    return f", which has {counted(count, 'element')}"
 
 
 def _valued(dim: Dim, values: Mapping[str, int]) -> str:
@@ -147,7 +152,7 @@ def _what_at_a_point(
     ends = ""
     if isinstance(bound, LT):
         count = value_at(bound.b, known)
-        ends = f", which has {counted(count, 'element')}"
+        ends = _which_has(count)
     text = f"{print_expr(index)} = {value_at(index, known)}"
     what = f"{condition.by} index {text} of dimension {condition.dim}"
     return f"{what} of {condition.buffer}{ends}", point
