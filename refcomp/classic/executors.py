@@ -264,8 +264,8 @@ def _compiled(graph: object) -> CompiledGraph:
 
 
 def _device(ctx: Device | Sequence[Device] | None) -> Device | None:
-    if not isinstance(ctx, Sequence):
-        return ctx
+    if isinstance(ctx, str) or not isinstance(ctx, Sequence):
+        return ctx  # checked by the executor
     if len(ctx) != 1:
         raise UserError(
             f"{len(ctx)} devices are given for one network",

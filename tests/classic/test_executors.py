@@ -73,6 +73,11 @@ def test_a_network_runs_on_one_device() -> None:
         graph_runtime.create(3, None)
 
 
+def test_the_name_of_a_device_is_no_device() -> None:
+    with pytest.raises(UserError, match="'cpu' is not a device"):
+        graph_runtime.create(*built(), "cpu")
+
+
 def test_a_debug_runtime_returns_outputs_of_nodes() -> None:
     module = debug_runtime.create(*built(opt_level=0), rc.cpu())
     module.set_input("x", np.zeros(2))

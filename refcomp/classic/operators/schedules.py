@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from refcomp.classic.operators.tags import is_injective
+from refcomp.foundation.errors import UserError
 from refcomp.schedule.schedule import Schedule
 from refcomp.te.operation import ComputeOp, Operation
 from refcomp.te.tensor import Tensor
@@ -41,7 +42,14 @@ def traverse_inline(
         final_op: the operation at which the walk begins. Outputs stay as they are.
         callback: gets each operation of the walk that is not a placeholder, after those that it
             reads.
+
+    Raises:
+        UserError: `final_op` is not an operation.
     """
+    if not isinstance(final_op, Operation):
+        raise UserError(
+            f"{final_op!r} is not an operation", remedy="pass tensor.op of an output"
+        )
     visited: set[Operation] = set()
 
     def visit(op: Operation) -> None:

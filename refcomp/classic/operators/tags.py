@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from refcomp.foundation.errors import UserError
 from refcomp.te.tag import INJECTIVE as _INJECTIVE
 from refcomp.topi.tags import REDUCTION
 
@@ -19,6 +20,9 @@ def is_injective(tag: str) -> bool:
 
     The classic texts count, too: a tag that begins with "elemwise", "broadcast" or "injective".
 
+    Raises:
+        UserError: `tag` is not a text.
+
     Example::
 
         >>> from refcomp.classic import topi
@@ -26,4 +30,6 @@ def is_injective(tag: str) -> bool:
         >>> topi.tag.is_injective(topi.exp(A).op.tag), topi.tag.is_injective(topi.sum(A).op.tag)
         (True, False)
     """
+    if not isinstance(tag, str):
+        raise UserError(f"{tag!r} is not a tag", remedy="pass the text tensor.op.tag")
     return tag.startswith(_INJECTIVES)

@@ -1,7 +1,10 @@
 """Schedules that take further classic arguments, and inlining by a walk over operations."""
 
+import pytest
+
 import refcomp as rc
 from refcomp.classic import topi
+from refcomp.foundation.errors import UserError
 
 
 def calls(schedule: rc.Schedule) -> list[object]:
@@ -31,3 +34,10 @@ def test_injective_stages_are_inlined_up_to_the_first_other_operation() -> None:
     topi.util.traverse_inline(s, D.op, visited.append)
     assert visited == [total.op, C.op, D.op]
     assert [s[op].attach_type for op in (B, total, C, D)] == ["root", "root", "inline", "root"]
+
+
+def test_a_walk_begins_at_an_operation() -> None:
+    B = topi.exp(rc.placeholder((4,), name="A"))
+    with pytest.raises(UserError, match="is not an operation") as info:
+        topi.util.traverse_inline(rc.create_schedule(B), B, print)
+    assert info.value.remedy == "pass tensor.op of an output"

@@ -1,7 +1,10 @@
 """Classic tags: a computation of a user with such a tag is scheduled as those of refcomp."""
 
+import pytest
+
 import refcomp as rc
 from refcomp.classic import topi
+from refcomp.foundation.errors import UserError
 from refcomp.te.tag import INJECTIVE
 
 
@@ -20,3 +23,5 @@ def test_classic_texts_are_tags_of_injective_computations() -> None:
         assert topi.tag.is_injective(tag)
     for tag in ("", "conv2d_nchw", "comm_reduce"):
         assert not topi.tag.is_injective(tag)
+    with pytest.raises(UserError, match="None is not a tag"):
+        topi.tag.is_injective(None)
