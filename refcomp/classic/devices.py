@@ -26,6 +26,22 @@ ABSENT = {
     "aocl": "OpenCL for FPGAs",
     "aocl_sw_emu": "the emulator of OpenCL for FPGAs",
 }
+# The numbers of kinds of devices, which DLPack shares with the classic system.
+_NUMBERED = {
+    1: "cpu",
+    2: "gpu",
+    4: "opencl",
+    5: "aocl",
+    6: "sdaccel",
+    7: "vulkan",
+    8: "metal",
+    9: "vpi",
+    10: "rocm",
+    11: "opengl",
+    12: "ext_dev",
+    14: "hexagon",
+    15: "webgpu",
+}
 # Classic kinds of targets -> those of refcomp.
 _KINDS = {"cpu": "llvm", "gpu": "cuda", "cl": "opencl"}
 
@@ -51,27 +67,40 @@ class AbsentDriver(HostDriver):
         )
 
 
-def context(dev_type: str | Target, dev_id: int = 0) -> Device:
+def context(dev_type: str | int | Target, dev_id: int = 0) -> Device:
     """Return a device by the name of a target or of a kind of device, by `refcomp.context`.
 
     Args:
-        dev_type: a target, or a kind of device. A kind that refcomp does not have, such as
-            `"metal"`, is a device whose `exist` is False.
+        dev_type: a target, or a kind of device, by its name or its classic number (2 is `"gpu"`).
+            A kind that refcomp does not have, such as `"metal"`, is a device whose `exist` is
+            False.
         dev_id: the number of the device among those of its kind, an int of at least 0.
 
     Raises:
-        UserError: the name is unknown, or the number is not such an int.
+        UserError: the name or the number of the kind is unknown, or `dev_id` is not such an int.
 
     Example::
 
         >>> str(rc.classic.context("llvm", 0)), rc.classic.context("metal", 0).exist
         ('cpu:0', False)
     """
+    if isinstance(dev_type, int):
+        dev_type = _numbered_kind(dev_type)
     first = dev_type.split()[:1] if isinstance(dev_type, str) else []
     if not first or first[0] not in ABSENT:
         return devices.context(dev_type, dev_id)
     index = devices.cpu(dev_id).index  # checked there
     return Device(first[0], index, AbsentDriver(first[0]))
+
+
+def _numbered_kind(number: int) -> str:
+    if isinstance(number, bool) or number not in _NUMBERED:
+        known = ", ".join(f"{n} ({kind})" for n, kind in _NUMBERED.items())
+        raise UserError(
+            f"no kind of device has the number {number}",
+            remedy=f"pass a name, or one of {known}",
+        )
+    return _NUMBERED[number]
 
 
 def enabled(target: str) -> bool:

@@ -32,6 +32,16 @@ def test_other_names_are_those_of_refcomp() -> None:
         tvm.context("metal", -1)
 
 
+def test_kinds_have_their_classic_numbers() -> None:
+    assert tvm.context(1) == rc.cpu()
+    assert tvm.context(2, 1) == rc.gpu(1)
+    assert tvm.context(4) == rc.opencl(0)
+    assert (str(tvm.context(8)), tvm.context(8).exist) == ("metal:0", False)
+    with pytest.raises(UserError, match="no kind of device has the number 3") as info:
+        tvm.context(3)
+    assert info.value.remedy.startswith("pass a name, or one of 1 (cpu), 2 (gpu), 4 (opencl)")
+
+
 @pytest.mark.parametrize(
     ("toolchain", "is_needed", "enabled"),
     [("cuda", True, False), ("cuda", False, True), ("rocm", True, True)],
