@@ -23,7 +23,7 @@ for m in score_templates(target, int(count), 2, chosen, without.split()):
 
 
 # Neither kernels nor a host's computations without parallel loops use what these print.
-_CALLS = ("threads.j2", "threads.toml", "joined_calls.j2")
+_CALLS = ("threads.j2", "threads.toml", "joined_calls.j2", "linked_description.j2")
 
 
 def _sample(target, count, *names, without=()):
