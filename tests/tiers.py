@@ -26,8 +26,9 @@ ROOT = Path(__file__).resolve().parents[1]
 TIERS = ("quick", "tools", "search")
 # Tests that search, whatever tools they need.
 _SEARCH = ("tests/properties/", "tests/mutate/")
-# What a quick test may start, besides programs that it or this checkout has written.
-_ALLOWED = re.compile(r"python[0-9.]*|bash|sh|uname")
+# What a quick test may start, besides programs that it or this checkout has written. With an empty
+# cache, matplotlib asks fc-list for the fonts.
+_ALLOWED = re.compile(r"python[0-9.]*|bash|sh|uname|fc-list")
 _WRITTEN = (tempfile.gettempdir(), *(ROOT / name for name in ("scripts", "benchmarks", ".ci")))
 # A use of a device calls one of these, though another test has found and opened the device before.
 # To ask which devices there are is no use of one.
