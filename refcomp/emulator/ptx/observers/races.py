@@ -55,9 +55,8 @@ from refcomp.foundation.errors import Unsupported
 
 # A record of an access holds 1 + the number of the thread in the launch, the times by barriers, and
 # flags.
-_TIME_BITS = (
-    PHASE_BITS  # of the numbers of block and warp barriers so far, modulo 2**PHASE_BITS
-)
+# The times are the numbers of block and warp barriers so far, modulo 2**PHASE_BITS.
+_TIME_BITS = PHASE_BITS
 _TIMES = (1 << _TIME_BITS) - 1
 _ALL_TIMES = (1 << 2 * _TIME_BITS) - 1
 _STRONG = 1
@@ -92,9 +91,8 @@ class ThreadRaces(PtxObserver):
         self._first = 0  # the number of the first thread of the batch in the launch
         self._next = 0
         self._histories = {"global": _History(cells)}
-        self._fences = np.zeros(
-            prod(grid), np.int64
-        )  # the number of fences of each block
+        # The number of fences of each block.
+        self._fences = np.zeros(prod(grid), np.int64)
 
     def began(self, threads: ObservedThreads) -> None:
         self._first = self._next

@@ -42,8 +42,12 @@ def test_race_of_a_load_counts_if_its_value_is_used(use, found):
     assert set(check(kernel(_EARLY.replace("USE", use)), [words(80), np.uint32(0)])) == set(found)
 
 
+@pytest.mark.parametrize("load_is_first", [False, True])
 @pytest.mark.parametrize(("used", "found"), [("%r4", []), ("%r5", ["race"])])
-def test_race_of_a_vector_load_counts_by_the_bytes_that_are_used(used, found):
+def test_race_of_a_vector_load_counts_by_the_bytes_that_are_used(used, found, load_is_first):
+    store = "@%p1 st.shared.u32 [tile+4], 6;"
+    load = "@%p2 ld.shared.v4.u32 {%r4, %r5, %r6, %r7}, [tile];"
+    racing = load + store if load_is_first else store + load
     # As nvcc joins the loads of a tree: thread 1 writes the second word, which thread 0 skips.
     text = f"""
         {OWN_PLACE}
@@ -51,8 +55,7 @@ def test_race_of_a_vector_load_counts_by_the_bytes_that_are_used(used, found):
         shl.b32 %r2, %r1, 2; mov.u32 %r3, tile; add.u32 %r3, %r3, %r2;
         st.shared.u32 [%r3], 5; bar.sync 0;
         setp.eq.u32 %p1, %r1, 1; setp.eq.u32 %p2, %r1, 0;
-        @%p1 st.shared.u32 [tile+4], 6;
-        @%p2 ld.shared.v4.u32 {{%r4, %r5, %r6, %r7}}, [tile];
+        {racing}
         @%p2 st.global.u32 [%rd2], {used};
         bar.sync 0;
         ld.shared.u32 %r8, [tile+4]; st.global.u32 [%rd2+128], %r8;  // this one does not race
