@@ -1,7 +1,7 @@
-"""Devices by their classic names, also those of kinds that refcomp does not have.
+"""Devices by their classic names.
 
-Classic programs ask of each kind of device whether it exists, and skip those that do not. So a kind
-that refcomp does not have is a device that does not exist. Its error says what to write instead.
+Classic programs ask whether a device exists, and skip a device that does not. So a device of a kind
+that refcomp lacks, such as `metal`, does not exist. Its error says what to write instead.
 """
 
 from __future__ import annotations
@@ -68,12 +68,11 @@ class AbsentDriver(HostDriver):
 
 
 def context(dev_type: str | int | Target, dev_id: int = 0) -> Device:
-    """Return a device by the name of a target or of a kind of device, by `refcomp.context`.
+    """Return a device, as `refcomp.context` does.
 
     Args:
-        dev_type: a target, or a kind of device, by its name or its classic number (2 is `"gpu"`).
-            A kind that refcomp does not have, such as `"metal"`, is a device whose `exist` is
-            False.
+        dev_type: a target, or the name or the classic number of a kind of device: 2 is `"gpu"`.
+            For a kind that refcomp lacks, such as `"metal"`, `exist` of the device is False.
         dev_id: the number of the device among those of its kind, an int of at least 0.
 
     Raises:

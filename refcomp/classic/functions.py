@@ -88,8 +88,8 @@ def Range(begin: ExprLike, end: ExprLike | None = None) -> AxisRange:
     """Return the range of an axis, which `reduce_axis` and `thread_axis` take.
 
     Args:
-        begin: the first value; if there is no end, the number of values from 0 on.
-        end: the first value that is no longer in the range.
+        begin: the first value. Without `end`, it is the number of values, and the first is 0.
+        end: one more than the last value.
 
     Raises:
         UserError: a bound is not an integer.

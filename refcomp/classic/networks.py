@@ -96,7 +96,7 @@ class ImportedNetwork:
     graph: Graph
 
     def list_input_names(self) -> list[str]:
-        """Return the names of the inputs, and then those of the weights."""
+        """Return the names of the inputs, then the names of the weights."""
         return [value.name for value in self.graph.inputs]
 
     def list_output_names(self) -> list[str]:

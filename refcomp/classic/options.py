@@ -1,6 +1,6 @@
-"""`tvm.build_config`: build options by their classic names, and those of refcomp.
+"""`tvm.build_config`: build options by their classic names.
 
-building.py applies `ClassicSettings`. All other options are those of `refcomp.build_options`.
+`ClassicSettings` holds options that building.py applies. `refcomp.build_options` applies the rest.
 """
 
 from __future__ import annotations
